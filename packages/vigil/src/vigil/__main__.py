@@ -1,0 +1,5 @@
+"""`python -m vigil` is the command line."""
+
+from .cli.app import main
+
+main()

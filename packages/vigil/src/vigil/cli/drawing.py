@@ -1,0 +1,138 @@
+"""What is seen while a start-up is awaited: a small live picture in a terminal, a line now and then elsewhere."""
+
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+import anyio
+
+from ..screen import duration, plain
+from ..verdict import Verdict, Word
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ..supervise.watch import Watch
+
+FRAME_S = 0.2
+BAR_CELLS = 24
+
+
+class Drawing(Protocol):
+    """Something that shows a watch while it goes on."""
+
+    async def keep(self, watch: "Watch") -> None:
+        """Draw until cancelled."""
+
+    def clear(self) -> None:
+        """Take the picture away, before a verdict is printed."""
+
+
+def drawing_for(stream: TextIO, progress_s: float) -> Drawing:
+    """Return the drawing that fits where our words go."""
+    return Live() if stream.isatty() else Lines(stream, progress_s)
+
+
+class Lines:
+    """A line at each phase, and at least one each `progress_s`."""
+
+    def __init__(self, stream: TextIO, progress_s: float) -> None:
+        self._stream = stream
+        self._progress_s = progress_s
+
+    async def keep(self, watch: "Watch") -> None:
+        """Write lines until cancelled."""
+        told: tuple[object, ...] = ()
+        told_s = -self._progress_s
+        while True:
+            state = watch.session.state
+            now = (state.startup.phase, state.judged.word, len(state.process.ended), state.link.lost_s is not None)
+            if now != told or time.monotonic() - told_s >= self._progress_s:
+                verdict = watch.now
+                print(f"vigil: {line_of(verdict, watch.elapsed_s)}", file=self._stream, flush=True)
+                told, told_s = now, time.monotonic()
+            await anyio.sleep(FRAME_S / 2)
+
+    def clear(self) -> None:
+        """Nothing to take away."""
+
+
+def line_of(verdict: Verdict, elapsed_s: float) -> str:
+    """Return a progress line: where it is, since when, how far, and the last log line."""
+    parts = [f"[{duration(elapsed_s)}]", verdict.name or verdict.url or "", verdict.word.value]
+    if verdict.word is Word.STARTING and verdict.phase is not None:
+        parts.append(verdict.phase.value + (f" {verdict.progress[0]}/{verdict.progress[1]}" if verdict.progress else ""))
+    if len(verdict.attempts) > 1:
+        parts.append(f"attempt {verdict.attempts[-1].n}")
+    left = left_s(verdict, elapsed_s)
+    if left is not None:
+        parts.append(f"about {duration(left)} left")
+    text = verdict.reason or verdict.last_line
+    return "  ".join(part for part in parts if part) + (f"  | {plain(text, 160)}" if text else "")
+
+
+def left_s(verdict: Verdict, elapsed_s: float) -> float | None:
+    """Return the expected time left in seconds, from earlier starts of the same plan; None where nothing is known."""
+    if verdict.expected_s is None or verdict.word is not Word.STARTING:
+        return None
+    return max(0.0, verdict.expected_s - elapsed_s)
+
+
+class Live:
+    """A picture of a few lines, redrawn in place."""
+
+    def __init__(self) -> None:
+        self._live: Any = None
+
+    async def keep(self, watch: "Watch") -> None:
+        """Redraw until cancelled."""
+        from rich.console import Console  # noqa: PLC0415 - only where people look
+        from rich.live import Live as RichLive  # noqa: PLC0415
+
+        console = Console(file=sys.stderr)
+        with RichLive(console=console, auto_refresh=False, transient=True) as self._live:
+            try:
+                while True:
+                    self._live.update(picture(watch.now, watch.elapsed_s), refresh=True)
+                    await anyio.sleep(FRAME_S)
+            finally:
+                self.clear()
+
+    def clear(self) -> None:
+        """Take the picture away."""
+        if self._live is not None:
+            from rich.text import Text  # noqa: PLC0415
+
+            self._live.update(Text(""), refresh=True)
+
+
+def picture(verdict: Verdict, elapsed_s: float) -> "RenderableType":
+    """Return the live picture of a verdict."""
+    from rich.text import Text  # noqa: PLC0415
+
+    width = max(40, shutil.get_terminal_size().columns) - 1
+    left = left_s(verdict, elapsed_s)
+    head = f"{verdict.name or verdict.url}  {verdict.word}  {duration(elapsed_s)}"
+    if left is not None:
+        head += f"  (about {duration(left)} left)"
+    if len(verdict.attempts) > 1:
+        head += f"  attempt {verdict.attempts[-1].n}"
+    text = Text(plain(head, width) + "\n", style="bold")
+    for span in verdict.phases[-8:]:
+        done = span.to_s is not None
+        took_s = (span.to_s if span.to_s is not None else elapsed_s) - span.from_s
+        bar = "" if done or not verdict.progress else "  " + bar_of(*verdict.progress)
+        mark, style = ("✓", "green") if done else ("▸", "cyan")
+        text.append(plain(f"  {mark} {span.name:<17}{duration(max(0.0, took_s)):>10}{bar}", width) + "\n", style=style)
+    if verdict.reason:
+        text.append(plain(f"  {verdict.reason}", width) + "\n", style="yellow")
+    if verdict.last_line:
+        text.append(plain(f"  {verdict.last_line}", width), style="dim")
+    return text
+
+
+def bar_of(done: int, total: int) -> str:
+    """Return a progress bar of fixed width with its numbers."""
+    filled = round(BAR_CELLS * min(done, total) / max(total, 1))
+    return f"{'█' * filled}{'░' * (BAR_CELLS - filled)} {done}/{total}"

@@ -1,0 +1,109 @@
+"""A verdict in words, on one screen: what happened, the line that says so, what to do, and where the whole log is."""
+
+import textwrap
+from pathlib import Path
+
+from ..diagnosis.cause import Cause
+from ..screen import duration, plain
+from ..verdict import SERVING, Verdict, Word
+
+WIDTH = 118
+SHOWN_ATTEMPTS = 5
+LEVELS = {
+    "token": "a real token came back",
+    "http": "weaker proof: only its health path was asked",
+    "log": "weaker proof: only its log was read",
+}
+
+
+def text_of(verdict: Verdict, trace: Path | None) -> str:
+    """Return a verdict for people. Nothing in it can move or colour the terminal."""
+    parts = [_head(verdict), *_what(verdict)]
+    if verdict.word not in {Word.READY, Word.BUSY, Word.FINISHED}:
+        parts += [*_attempts(verdict), *_cause(verdict.cause)]
+    else:
+        parts += _phases(verdict)
+    parts += [f"  warning: {plain(warning, WIDTH)}" for warning in verdict.warnings]
+    parts += _where_next(verdict, trace)
+    return "\n".join(parts)
+
+
+def _head(verdict: Verdict) -> str:
+    where = f" on {verdict.host}" if verdict.host != "here" else ""
+    address = f"  {verdict.url}" if verdict.url else ""
+    model = f"  serving {verdict.model}" if verdict.model and verdict.word in SERVING else ""
+    return plain(f"{verdict.word.value.upper()}  {verdict.name or 'the server'}{where}  after {duration(verdict.since_s)}{address}{model}", 400)
+
+
+def _what(verdict: Verdict) -> list[str]:
+    lines = _wrapped(verdict.reason) if verdict.reason else []
+    lines += [f"  - {plain(one.text, WIDTH)}" for one in verdict.evidence if one.text not in verdict.reason][:8]
+    if verdict.ready_level is not None and verdict.word in SERVING:
+        owner = {"verified": "from the process that we started or watch", "unknown": "owner of the port unknown"}.get(verdict.owner or "", "")
+        lines.append(f"  proof: {LEVELS[verdict.ready_level]}{', ' + owner if owner else ''}")
+    return lines
+
+
+def _phases(verdict: Verdict) -> list[str]:
+    spans = [span for span in verdict.phases if span.to_s is not None]
+    if not spans:
+        return []
+    told = ", ".join(f"{span.name} {duration((span.to_s or 0.0) - span.from_s)}" for span in spans[-10:])
+    return _wrapped(f"phases: {told}")
+
+
+def _attempts(verdict: Verdict) -> list[str]:
+    if len(verdict.attempts) < 2:  # noqa: PLR2004 - one life needs no list
+        return []
+    lines = [f"  {len(verdict.attempts)} attempts:"]
+    for one in verdict.attempts[-SHOWN_ATTEMPTS:]:
+        end = "alive" if one.ended_s is None else f"lived {duration(one.ended_s - one.started_s)}"
+        how = f", signal {one.signal}" if one.signal else f", exit {one.exit}" if one.exit is not None else ""
+        lines.append(f"    {one.n}: pid {one.pid or '?'}, {end}{how}{', was ready' if one.ready_s is not None else ''}  {one.cause or ''}".rstrip())
+    return lines
+
+
+def _cause(cause: Cause | None) -> list[str]:
+    if cause is None:
+        return ["", "  no cause found in what was seen"]
+    lines = ["", f"  {cause.code}  {plain(cause.title or cause.kind, 80)}  (sure: {cause.sure:.0%})"]
+    around = list(cause.around)
+    if cause.line is not None and cause.line not in {number for number, _ in around}:
+        around = [(cause.line, cause.text)]
+    if around:
+        for number, text in around:
+            mark = ">" if number == cause.line else " "
+            lines.append(f"  {mark} {number:>6}  {plain(text, WIDTH - 12)}")
+    elif cause.text:
+        lines.append(f"    {plain(cause.text, WIDTH)}")
+    if cause.advice:
+        lines += ["", *_wrapped(f"what to do: {cause.advice}")]
+    return lines
+
+
+def _where_next(verdict: Verdict, trace: Path | None) -> list[str]:
+    lines = [""]
+    if verdict.log:
+        line = f", line {verdict.cause.line}" if verdict.cause and verdict.cause.line else ""
+        lines.append(f"  log:   {plain(verdict.log, 300)}{line}")
+    if trace is not None:
+        lines.append(f"  trace: {trace}   (vigil replay TRACE)")
+    at = "" if verdict.host == "here" else f" --on {verdict.host}" if " " not in verdict.host else f" --reach '{verdict.host}'"
+    hints = {
+        Word.READY: f"vigil stop {verdict.name}{at}",
+        Word.BUSY: f"vigil stop {verdict.name}{at}",
+        Word.STARTING: f"vigil wait {verdict.name}{at}",
+        Word.STALLED: f"it was left running: vigil wait {verdict.name}{at} · vigil stop {verdict.name}{at}",
+        Word.TIMED_OUT: f"it was left running: vigil wait {verdict.name}{at} · vigil stop {verdict.name}{at}",
+        Word.UNHEALTHY: f"it was left running: vigil logs {verdict.name}{at} · vigil stop {verdict.name}{at}",
+        Word.DEGRADED: f"it was left running: vigil stop {verdict.name}{at}",
+        Word.CRASH_LOOPING: f"what restarts it is still there: vigil stop {verdict.name}{at}",
+        Word.UNREACHABLE: f"vigil wait {verdict.name}{at}",
+    }
+    if verdict.name and verdict.word in hints:
+        lines.append(f"  next:  {hints[verdict.word]}")
+    return lines if len(lines) > 1 else []
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(plain(text, 1200), WIDTH, initial_indent="  ", subsequent_indent="    ") or ["  " + plain(text, WIDTH)]

@@ -1,0 +1,53 @@
+"""`vigil run`: a long job (training, extraction), watched like a server; it ends in `finished`, `crashed` or `stalled`."""
+
+from . import options
+from .options import checked, choice, environment, policy, seconds
+from .up import Attached, CommandLine
+
+
+def command(
+    words: CommandLine,
+    name: options.Name = None,
+    on: options.On = None,
+    reach: options.ReachOption = None,
+    env: options.Env = None,
+    env_file: options.EnvFile = None,
+    cwd: options.Cwd = None,
+    log: options.Log = None,
+    timeout: options.Timeout = "0",
+    for_time: options.ForTime = None,
+    attached: Attached = False,
+    on_timeout: options.OnTimeout = "leave",
+    on_verdict: options.OnVerdict = None,
+    json: options.Json = False,
+    trace: options.Trace = None,
+    progress_every: options.ProgressEvery = "1m",
+    time_scale: options.TimeScale = 1.0,
+) -> None:
+    """Start a long job and watch it until it has finished, crashed or stalled."""
+    from ..plan import Plan
+    from .watching import Manner, watch_and_exit
+
+    plan = Plan(
+        name=name,
+        command=tuple(words),
+        env=environment(env, env_file),
+        cwd=cwd or options.here(on, reach),
+        on=on,
+        reach=reach,
+        engine="generic",
+        job=True,
+        log=log,
+        on_timeout=choice(on_timeout, ("leave", "stop"), "--on-timeout"),  # type: ignore[arg-type]
+        attached=attached,
+        policy=policy(timeout, time_scale),
+        time_scale=time_scale,
+    )
+    manner = Manner(
+        json=json,
+        for_s=seconds(for_time, "--for") if for_time else None,
+        trace=trace,
+        progress_s=seconds(progress_every, "--progress-every"),
+        on_verdict=on_verdict,
+    )
+    watch_and_exit(checked(plan), manner)

@@ -1,0 +1,35 @@
+"""`vigil show NAME`: everything that is known of one server."""
+
+from typing import Annotated, Any
+
+import anyio
+import msgspec
+import typer
+
+from ..screen import plain
+from . import options
+from .ps import row_of
+
+
+def command(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    on: options.On = None,
+    reach: options.ReachOption = None,
+    json: options.Json = False,
+) -> None:
+    """Show what is known of one server: its state, command, log, and last verdict."""
+    from ..hosts import call, reach_of
+    from ..verdict import Verdict
+    from .render import text_of
+
+    known: dict[str, Any] = anyio.run(lambda: call(reach_of(on, reach), "show", name=name))
+    if json:
+        print(msgspec.json.encode({**row_of(known), **known}).decode())
+        return
+    row = row_of(known)
+    for field in ("name", "host", "verdict", "pid", "up", "engine", "address", "log"):
+        if row[field] is not None:
+            print(f"{field:<9}{plain(str(row[field]), 200)}")
+    print(f"{'command':<9}{plain(' '.join(known['plan'].get('command', [])), 1000)}")
+    if known["verdict"]:
+        print(f"\nthe last verdict:\n{text_of(msgspec.convert(known['verdict'], Verdict), None)}")

@@ -1,0 +1,70 @@
+"""`vigil wait`: watch what is running already, by its name, or by its address, log and process."""
+
+from typing import Annotated
+
+import typer
+
+from . import options
+from .options import checked, choice, policy, seconds
+
+Target = Annotated[str, typer.Argument(metavar="NAME|URL", help="A name that vigil knows, or http://HOST:PORT.")]
+Pid = Annotated[int | None, typer.Option("--pid", min=1, help="The process to watch, on its host.")]
+Match = Annotated[str | None, typer.Option("--match", metavar="TEXT", help="The process whose command line holds this text.")]
+
+
+def command(
+    target: Target,
+    on: options.On = None,
+    reach: options.ReachOption = None,
+    log: options.Log = None,
+    pid: Pid = None,
+    match: Match = None,
+    timeout: options.Timeout = "15m",
+    for_time: options.ForTime = None,
+    ready: options.Ready = "token",
+    model: options.Model = None,
+    engine: options.Engine = None,
+    api_key_env: options.KeyEnv = None,
+    follow: options.Follow = False,
+    on_timeout: options.OnTimeout = "leave",
+    on_verdict: options.OnVerdict = None,
+    json: options.Json = False,
+    trace: options.Trace = None,
+    progress_every: options.ProgressEvery = "1m",
+    strict: options.Strict = False,
+    time_scale: options.TimeScale = 1.0,
+) -> None:
+    """Watch a server that is running or starting already, until the verdict."""
+    from ..plan import Plan
+    from ..supervise.spec import parse_url
+    from .watching import Manner, parsed_target, watch_and_exit
+
+    name, url = parsed_target(target)
+    if url is not None:
+        parse_url(url)
+    plan = Plan(
+        name=name,
+        url=url,
+        on=on,
+        reach=reach,
+        log=log if log is None else options.absolute(log, on, reach),
+        pid=pid,
+        match=match,
+        engine=options.engine_name(engine),
+        model=model,
+        ready=choice(ready, ("token", "http", "log"), "--ready"),  # type: ignore[arg-type]
+        api_key_env=api_key_env,
+        on_timeout=choice(on_timeout, ("leave", "stop"), "--on-timeout"),  # type: ignore[arg-type]
+        policy=policy(timeout, time_scale),
+        time_scale=time_scale,
+    )
+    manner = Manner(
+        json=json,
+        follow=follow,
+        for_s=seconds(for_time, "--for") if for_time else None,
+        trace=trace,
+        progress_s=seconds(progress_every, "--progress-every"),
+        on_verdict=on_verdict,
+        strict=strict,
+    )
+    watch_and_exit(checked(plan), manner)

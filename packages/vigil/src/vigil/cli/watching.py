@@ -1,0 +1,116 @@
+"""Run a watch from the command line: draw it, print its verdicts, leave with the right exit code."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import msgspec
+import typer
+
+from ..errors import UsageError
+from ..plan import Plan
+from ..store import state_folder
+from ..supervise.hold import hold
+from ..supervise.watch import Watch
+from ..verdict import SERVING, Verdict, Word
+from .drawing import Drawing, drawing_for
+from .render import text_of
+
+KEPT_TRACES = 50
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a watch is shown and told. `for_s`: give up watching after so long; `progress_s`: a line at least so often."""
+
+    json: bool = False
+    follow: bool = False
+    for_s: float | None = None
+    trace: Path | None = None
+    progress_s: float = 60.0
+    on_verdict: str | None = None
+    strict: bool = False
+
+
+def watch_and_exit(plan: Plan, manner: Manner) -> None:
+    """Watch until the verdict and raise `typer.Exit` with its code; Ctrl-C leaves the server running and says how to go on."""
+    shown: list[str] = []
+    try:
+        verdict = anyio.run(_watch, plan, manner, shown)
+    except KeyboardInterrupt:
+        name = shown[-1] if shown else plan.name or plan.url or ""
+        if plan.attached:
+            print(f"vigil: interrupted; {name} is being stopped with us", file=sys.stderr)
+        elif name:
+            print(f"vigil: interrupted; {name} goes on. Watch it: vigil wait {name}{_where(plan)}   End it: vigil stop {name}{_where(plan)}", file=sys.stderr)
+        raise typer.Exit(130) from None
+    raise typer.Exit(exit_code(verdict, manner, plan))
+
+
+def exit_code(verdict: Verdict, manner: Manner, plan: Plan) -> int:
+    """Return the exit code: degraded counts where an expectation failed or with `--strict`."""
+    if verdict.word is Word.DEGRADED and not (manner.strict or plan.model is not None or verdict.ready_level != "token"):
+        return 0
+    return verdict.exit_code
+
+
+def _where(plan: Plan) -> str:
+    if plan.on:
+        return f" --on {plan.on}"
+    return f" --reach '{plan.reach}'" if plan.reach else ""
+
+
+async def _watch(plan: Plan, manner: Manner, shown: list[str]) -> Verdict:
+    trace = manner.trace or _trace_path(plan)
+    drawing = drawing_for(sys.stderr, manner.progress_s)
+    watch = Watch(plan, follow=manner.follow, for_s=manner.for_s, trace=trace)
+    async with watch, hold(watch.reach, watch.launched if plan.attached else None), anyio.create_task_group() as tasks:
+        if watch.launched is not None:
+            shown.append(watch.launched.name)
+        tasks.start_soon(drawing.keep, watch)
+        last: Word | None = None
+        async for verdict in watch:
+            ends = watch.over
+            told_before = last is verdict.word and not ends
+            last = verdict.word
+            if not told_before and (ends or (manner.follow and verdict.word in SERVING)):
+                tell(verdict, manner, drawing, trace)
+        tasks.cancel_scope.cancel()
+        return watch.now
+
+
+def tell(verdict: Verdict, manner: Manner, drawing: Drawing, trace: Path | None) -> None:
+    """Print a verdict on stdout and hand it to `--on-verdict`."""
+    drawing.clear()
+    data = msgspec.json.encode(verdict).decode()
+    if manner.json:
+        print(data, flush=True)
+    else:
+        print(text_of(verdict, trace), flush=True)
+    if manner.on_verdict:
+        done = subprocess.run(["/bin/sh", "-c", manner.on_verdict], input=data.encode(), check=False)
+        if done.returncode != 0:
+            print(f"vigil: --on-verdict ended with {done.returncode}", file=sys.stderr)
+
+
+def _trace_path(plan: Plan) -> Path | None:
+    folder = state_folder() / "traces"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for old in sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)[: -KEPT_TRACES + 1]:
+            old.unlink(missing_ok=True)
+    except OSError as error:
+        print(f"vigil: no trace is kept: {folder}: {error.strerror}", file=sys.stderr)
+        return None
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+    return folder / f"{stamp}-{plan.name or 'server'}-{time.time_ns() % 10**6:06d}.jsonl"
+
+
+def parsed_target(target: str) -> tuple[str | None, str | None]:
+    """Return (name, url) of what `vigil wait` was given."""
+    if "://" in target:
+        return None, target.rstrip("/")
+    if ":" in target or "/" in target:
+        raise UsageError(f"{target!r} is neither a name nor an address: give NAME or http://HOST:PORT")
+    return target, None

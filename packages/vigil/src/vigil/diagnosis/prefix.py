@@ -1,0 +1,82 @@
+"""Takes the prefix off a log line: who wrote it, how bad the writer thought it was, and what is left.
+
+The engines' prefixes (versions in brackets): vLLM `(EngineCore pid=12) ERROR 11-30 07:37:24 [core.py:1510] ` (0.10 to
+0.33) and `ERROR 12-07 02:10:11 engine.py:366] ` (0.6), SGLang `[2026-11-30 07:51:14 DP0 TP3] ` (0.3 to 0.5),
+llama-server `0.00.122.413 E srv ` (2026), PyTorch `[rank5]:[E1017 06:10:03.22 x.cpp:607] `, TensorRT-LLM
+`[11/18/2025-09:33:02] [TRT-LLM] [E] `, uvicorn `ERROR: `.
+"""
+
+import re
+from typing import NamedTuple
+
+_WORDS = "DEBUG|INFO|WARNING|WARN|ERROR|ERR|CRITICAL|FATAL"
+# By first character, so that a line without a prefix costs one dictionary look-up.
+_BRACKETED = (
+    re.compile(r"\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<rank>(?: [A-Z]{2,4}\d+)*)(?: [EWIDF])?[ \d]*\] ?"),
+    re.compile(r"\[rank(?P<rank>\d+)\]: ?"),
+    re.compile(r"\[(?P<level>[EWIDF])\d{3,4} [\d:.]+(?: \d+)? [\w.-]+:\d+\] ?"),
+    re.compile(r"\[\d\d/\d\d/\d{4}-[\d:]+\] ?"),
+    re.compile(r"\[RANK (?P<rank>\d+)\] ?"),
+    re.compile(rf"\[(?:TRT-LLM|TensorRT-LLM)\] ?(?:\[(?P<level>{_WORDS}|[EWIVDF])\] ?)?"),
+    re.compile(rf"\[(?P<level>{_WORDS}|[EWIVDF])\] ?"),
+)
+_PARENTHESIS = (re.compile(r"\((?P<process>[^()\n]{0,60}\bpid=\d+[^()\n]{0,40}|raylet[^()\n]{0,40})\) ?"),)
+_DIGIT = (
+    re.compile(r"\d+\.\d\d\.\d{3}\.\d{3} (?P<level>[EWIDT]) (?:[a-z]{3,4} +)?"),
+    re.compile(
+        r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?: std(?:out|err) [FP])?(?: - | )?"
+    ),
+)
+_LETTER = (
+    re.compile(rf"(?P<level>{_WORDS}) \d\d-\d\d [\d:.]+ \[?[\w./-]+:\d+\] ?"),
+    re.compile(rf"(?P<level>{_WORDS})(?:: {{1,5}}| - )"),
+    re.compile(rf"(?P<level>{_WORDS}) (?=[\w.]+::)"),
+    re.compile(r"(?P<unit>[a-z][\w.-]{0,60}-\d+) +\| "),
+)
+_BY_FIRST = {"[": _BRACKETED, "(": _PARENTHESIS}
+_BY_FIRST |= dict.fromkeys("0123456789", _DIGIT)
+_BY_FIRST |= dict.fromkeys("abcdefghijklmnopqrstuvwxyzDIWECF", _LETTER)
+_RANK_IN_NAME = re.compile(r"(?<![A-Za-z])(?:TP|DP|PP|EP|DCP|PCP)\d+|(?<=rank=)\d+")
+_PYTHON_WARNING = re.compile(r"\S+:\d+: \w*Warning: |Warning: ")
+_LEVELS = {"ERR": "E", "FATAL": "E", "CRITICAL": "E", "F": "E", "V": "D", "T": "D"}
+_MOST_PREFIXES = 5
+
+
+class Read(NamedTuple):
+    """A line without its prefix.
+
+    `process` and `rank` are empty, and `level` (`E`, `W`, `I`, `D`) is, where the prefix names none.
+    """
+
+    process: str
+    rank: str
+    level: str
+    body: str
+    prefixed: bool
+
+
+def read_line(text: str) -> Read:
+    """Split `text` (one line, without colours) into its prefix and its body; the body keeps its indentation."""
+    process, level, at = "", "", 0
+    ranks: list[str] = []
+    for _ in range(_MOST_PREFIXES):
+        match = next((m for p in _BY_FIRST.get(text[at : at + 1], ()) if (m := p.match(text, at))), None)
+        if match is None:
+            break
+        at = match.end()
+        named = match.groupdict()
+        word = named.get("level") or ""
+        level = _LEVELS.get(word, word[:1]) or level
+        process = named.get("process") or process
+        ranks += _ranks(named)
+    body = text[at:]
+    if not level and _PYTHON_WARNING.match(body):
+        level = "W"
+    return Read(process or " ".join(ranks), " ".join(dict.fromkeys(ranks)), level, body, at > 0)
+
+
+def _ranks(named: dict[str, str | None]) -> list[str]:
+    """Return the ranks that one prefix names: `TP3`, `DP0`, or `rank 5` where only a number is given."""
+    bare = (named.get("rank") or "").strip()
+    found = bare.split() if bare else _RANK_IN_NAME.findall(named.get("process") or "")
+    return [f"rank {rank}" if rank.isdigit() else rank for rank in found]

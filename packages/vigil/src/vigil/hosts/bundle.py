@@ -1,0 +1,74 @@
+"""The observer package as one text, to be run by a `python3` on a host where nothing is installed.
+
+The text is fed over standard input to a one-line loader that reads its length first, so that standard input stays open for
+commands afterwards (`python3 -` alone would run only at end of input).
+"""
+
+import functools
+
+import re
+from importlib import resources
+
+# Reads exactly as many bytes as it is told and no more: what follows belongs to the program that it runs.
+LOADER = (
+    "import os\n"
+    "def g(n):\n"
+    " b=b''\n"
+    " while len(b)<n:\n"
+    "  c=os.read(0,n-len(b))\n"
+    "  if not c: raise SystemExit(3)\n"
+    "  b+=c\n"
+    " return b\n"
+    "exec(g(int(g(9))))"
+)
+
+_PROGRAM = """
+import sys
+if sys.version_info < (3, 9):
+    sys.stdout.write('{{"refused": "python", "text": "python3 is %d.%d; 3.9 or newer is needed"}}\\n' % sys.version_info[:2])
+    sys.exit(4)
+import importlib.abc, importlib.util
+SOURCES = {sources!r}
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        if name in SOURCES:
+            return importlib.util.spec_from_loader(name, self, is_package=name == "vigil_observer")
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        exec(compile(SOURCES[module.__name__], "<" + module.__name__ + ">", "exec"), module.__dict__)
+sys.meta_path.insert(0, Finder())
+
+import json
+from vigil_observer import {module}
+{module}.main({argument})
+"""
+
+
+_IMPORTED = re.compile(r"^\s*from \.(\w*) import (.+)$", re.MULTILINE)
+
+
+@functools.cache
+def _sources(module: str) -> dict[str, str]:
+    """Return the package's modules that `module` needs, by name: a host compiles no more than it runs."""
+    folder = resources.files("vigil.observer")
+    needed, found = [module], {"vigil_observer": ""}
+    while needed:
+        name = needed.pop()
+        if f"vigil_observer.{name}" in found:
+            continue
+        text = folder.joinpath(f"{name}.py").read_text("utf-8")
+        found[f"vigil_observer.{name}"] = text
+        for origin, names in _IMPORTED.findall(text):
+            needed += [origin] if origin else [word.strip() for word in names.split("#")[0].split(",")]
+    return found
+
+
+def program(module: str, argument: str = "") -> bytes:
+    """Return the bytes for the loader's standard input: nine characters of length, then the program.
+
+    `module` is one of the observer package with a `main`; `argument`, where given, is JSON that is handed to it.
+    """
+    literal = f"json.loads({argument!r})" if argument else ""
+    text = _PROGRAM.format(sources=_sources(module), module=module, argument=literal).encode()
+    return b"%08d\n" % len(text) + text

@@ -1,0 +1,174 @@
+"""A line to an observer: commands go out, facts come back. Local and remote through one interface."""
+
+import json
+import math
+import subprocess
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+import anyio
+import anyio.abc
+import anyio.from_thread
+import anyio.lowlevel
+from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from ..errors import HostError, UnreachableError, VigilError
+from ..observer.core import Observer
+from .bundle import program
+from .call import failure
+from .reach import Reach
+
+Message = dict[str, Any]
+LONGEST_MESSAGE_BYTES = 64 << 20
+QUIT_PATIENCE_S = 2.0
+
+
+class Link(Protocol):
+    """One observer, wherever it runs."""
+
+    messages: MemoryObjectReceiveStream[Message]
+
+    async def send(self, command: Message) -> None:
+        """Give the observer a command; raise `UnreachableError` where the line is dead."""
+
+
+@asynccontextmanager
+async def open_link(reach: Reach) -> AsyncIterator[Link]:
+    """Start an observer on the host and yield the line to it.
+
+    The stream of messages ends when the observer does. Raises `HostError` where it cannot be started.
+    """
+    if reach.local:
+        async with _open_local() as link:
+            yield link
+    else:
+        async with _open_remote(reach) as remote:
+            yield remote
+
+
+class _LocalLink:
+    """The observer as a thread of this process."""
+
+    def __init__(self, messages: MemoryObjectReceiveStream[Message], observer: Observer) -> None:
+        self.messages = messages
+        self._observer = observer
+
+    async def send(self, command: Message) -> None:
+        self._observer.submit(command)
+
+
+@asynccontextmanager
+async def _open_local() -> AsyncIterator[_LocalLink]:
+    send, receive = anyio.create_memory_object_stream[Message](math.inf)
+    token = anyio.lowlevel.current_token()
+    closing = threading.Event()
+
+    def put(message: Message) -> None:
+        if not closing.is_set():
+            anyio.from_thread.run_sync(send.send_nowait, message, token=token)
+
+    observer = Observer(put)
+    thread = threading.Thread(target=_run_local, args=(observer, closing), name="vigil-observer", daemon=True)
+    thread.start()
+    try:
+        yield _LocalLink(receive, observer)
+    finally:
+        closing.set()
+        observer.submit({"do": "quit"})
+        with anyio.CancelScope(shield=True), anyio.move_on_after(QUIT_PATIENCE_S):
+            await anyio.to_thread.run_sync(thread.join, QUIT_PATIENCE_S, abandon_on_cancel=True)
+        send.close()
+        receive.close()
+
+
+def _run_local(observer: Observer, closing: threading.Event) -> None:
+    try:
+        observer.run()
+    except RuntimeError:  # the event loop closed under a message that was on its way
+        if not closing.is_set():
+            raise
+
+
+class _RemoteLink:
+    """The observer as a process at the other end of the reach."""
+
+    def __init__(self, reach: Reach, process: anyio.abc.Process) -> None:
+        self._reach = reach
+        self._process = process
+        self._send, self.messages = anyio.create_memory_object_stream[Message](math.inf)
+        self.stderr = b""
+
+    async def send(self, command: Message) -> None:
+        assert self._process.stdin is not None  # noqa: S101 - opened with a pipe
+        try:
+            await self._process.stdin.send(json.dumps(command).encode() + b"\n")
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise UnreachableError(f"{self._reach.label}: the connection broke") from error
+
+    async def read(self) -> None:
+        """Pass messages on until the other end is gone."""
+        assert self._process.stdout is not None  # noqa: S101 - opened with a pipe
+        stream = BufferedByteReceiveStream(self._process.stdout)
+        with self._send:
+            while True:
+                try:
+                    line = await stream.receive_until(b"\n", LONGEST_MESSAGE_BYTES)
+                    message = json.loads(line)
+                except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.BrokenResourceError):
+                    return
+                except ValueError:
+                    continue  # a login banner, or noise of the reach
+                if isinstance(message, dict):
+                    self._send.send_nowait(message)
+
+    async def read_stderr(self) -> None:
+        """Keep the last words of the reach: they say why it failed."""
+        assert self._process.stderr is not None  # noqa: S101 - opened with a pipe
+        async for data in self._process.stderr:
+            self.stderr = (self.stderr + data)[-4096:]
+
+
+@asynccontextmanager
+async def _open_remote(reach: Reach) -> AsyncIterator[_RemoteLink]:
+    try:
+        process = await anyio.open_process(reach.command, stderr=subprocess.PIPE, start_new_session=True)
+    except OSError as error:
+        raise UnreachableError(f"{reach.label}: cannot run {reach.command[0]}: {error.strerror}") from error
+    link = _RemoteLink(reach, process)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(link.read)
+            tasks.start_soon(link.read_stderr)
+            assert process.stdin is not None  # noqa: S101 - opened with a pipe
+            try:
+                await process.stdin.send(program("stdio"))
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                pass  # the end of the messages and the exit status say it better
+            yield link
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(process)
+
+
+async def _end(process: anyio.abc.Process) -> None:
+    if process.stdin is not None:
+        await process.stdin.aclose()
+    with anyio.move_on_after(QUIT_PATIENCE_S):
+        await process.wait()
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+    await process.aclose()
+
+
+async def why_ended(link: Link, reach: Reach) -> VigilError:
+    """Return the error that says why a link ended: no python3, a refused or a broken connection."""
+    if not isinstance(link, _RemoteLink):
+        return HostError("the observer ended")
+    with anyio.move_on_after(1.0):
+        await link._process.wait()  # noqa: SLF001 - same module
+    return failure(reach, link._process.returncode, link.stderr)  # noqa: SLF001

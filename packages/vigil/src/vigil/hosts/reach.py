@@ -1,0 +1,53 @@
+"""How to reach a host: nothing (this machine), the user's own ssh, or any command prefix that runs a program there."""
+
+import shlex
+import sys
+
+import msgspec
+
+from ..errors import UsageError
+from .bundle import LOADER
+
+
+class Reach(msgspec.Struct, frozen=True, kw_only=True):
+    """`prefix` runs what follows on the host with standard input and output; `quoted`: the far side is a shell (ssh)."""
+
+    label: str = "here"
+    prefix: tuple[str, ...] = ()
+    quoted: bool = False
+
+    @property
+    def local(self) -> bool:
+        """Whether the host is this machine, reached by nothing."""
+        return not self.prefix
+
+    @property
+    def command(self) -> list[str]:
+        """The command line that runs the loader there."""
+        if self.local:
+            return [sys.executable, "-I", "-S", "-c", LOADER]
+        words = ["python3", "-I", "-S", "-c", LOADER]
+        return [*self.prefix, shlex.join(words)] if self.quoted else [*self.prefix, *words]
+
+
+def reach_of(on: str | None, reach: str | None) -> Reach:
+    """Return the reach for `--on HOST` or `--reach COMMAND`; raise `UsageError` where both or nonsense were given."""
+    if on and reach:
+        raise UsageError("--on and --reach exclude each other: give one")
+    if on:
+        if on.startswith("-") or not on.strip():
+            raise UsageError(f"{on!r} is no host name")
+        return Reach(label=on, prefix=(*_SSH, on), quoted=True)
+    if reach:
+        try:
+            words = tuple(shlex.split(reach))
+        except ValueError as error:
+            raise UsageError(f"--reach {reach!r}: {error}") from error
+        if not words:
+            raise UsageError("--reach is empty: give a command that runs a program there, such as 'docker exec -i NAME'")
+        return Reach(label=reach, prefix=words, quoted=words[0].rpartition("/")[2] == "ssh")
+    return Reach()
+
+
+# Their config, agents and jumps; only what makes a broken line show itself is added. BatchMode: nobody is there to type.
+_SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")

@@ -1,0 +1,346 @@
+"""Follow the lives of the server's main process: which one it is, when it begins and when it ends."""
+
+import time
+from typing import Callable, List, NamedTuple, Optional, Tuple
+
+from .deaths import Deaths
+from .exchange import Target
+from .keys import KeyRing
+from .life import Exit, Life, read_boot_id, read_exit, read_life
+from .mains import Choice, choose_main, is_wrapper
+from .oom import OomCounter
+from .process import Arrivals, Stat, age_s, is_alive, read_stat
+from .report import ARGV_CHARS, ARGV_WORDS, TITLE_CHARS, Reporter
+from .roots import find_by_log, find_by_port, find_by_text
+from .tree import Member, Tree
+from .watch import Watch
+
+GRACE_S = 1.0  # a shell that started nothing for this long does the work itself
+LATE_S = 2.0  # a process older than this when we began ran already
+EXIT_WAIT_S = 2.0  # how long the launcher may take to write the exit code down
+HURRY_S = 5.0  # how long a dead root is looked after at the fastest pace
+FAST_S = 30.0  # after an end the next attempt is looked for at the fastest pace for this long
+SEARCH_SHARE = 20  # a search that takes t is not made more often than every 20 t
+SIGKILL = 9
+
+
+class Main(NamedTuple):
+    """The main process of one attempt. `bare`: it is the root itself, so that its exit is the root's."""
+
+    pid: int
+    start_ticks: int
+    argv: Tuple[str, ...]
+    sure: bool
+    bare: bool
+    shell: bool
+    oom: Optional[OomCounter]
+
+
+class Attempts:
+    """The root, its tree, and the attempts below it. `drain` ships what the log still holds and tells when that is done."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        watch: Watch,
+        target: Optional[Target],
+        report: Reporter,
+        deaths: Deaths,
+        keys: KeyRing,
+        drain: Callable[[float], bool],
+    ) -> None:
+        self.tree: Optional[Tree] = None
+        self.life: Optional[Life] = None
+        self.main: Optional[Main] = None
+        self.adopted = False
+        self.over = False
+        self._watch = watch
+        self._target = target
+        self._report = report
+        self._deaths = deaths
+        self._keys = keys
+        self._drain = drain
+        self._arrivals = Arrivals()
+        self._began_s = time.monotonic()
+        self._root: Tuple[int, int] = (0, 0)
+        self._root_died_s: Optional[float] = None
+        self._ending_s: Optional[float] = None
+        self._sure_seen = False
+        self._had_main = False
+        self._fast_until_s = 0.0
+        self._search_s = 0.0
+        self._told = -1  # the tree's version at the last look for children
+        self._settled = -1  # the tree's version at the last choice of a main process
+
+    # --- looks
+
+    @property
+    def hurried(self) -> bool:
+        """Tell whether an end is being settled, so that the loop should turn every few milliseconds."""
+        if self.over or self._root_died_s is None or self.main is not None:
+            return self._ending_s is not None
+        return time.monotonic() - self._root_died_s < HURRY_S
+
+    @property
+    def fast_until_s(self) -> float:
+        """Return until when new attempts are looked for at the fastest pace, whatever was commanded."""
+        return self._fast_until_s if self.main is None and self._root_died_s is None else 0.0
+
+    def glance(self, now: float) -> None:
+        """Look for the next main process while there is none. Cheap: it may run fifty times a second."""
+        if self.main is None and not self.over:
+            if self.tree is None and self._watch.life is not None:
+                self._find_root(now)
+            self._grow(now)
+            self._settle()
+
+    def look(self, now: float, *, all_names: bool = False) -> List[Stat]:
+        """Look at everything: the root where there is none, the tree, the children. Return the stats that were read."""
+        if self.over:
+            return []
+        if self.tree is None and self._root_died_s is None:
+            self._find_root(now)
+        stats = self._grow(now, all_names=all_names)
+        self._settle()
+        if self.main is not None and self.tree is not None:
+            self._tell_children(self.main.pid, self.tree)
+        return stats
+
+    def pids(self, now: float) -> List[int]:
+        """Return the pids of the tree as it is at this moment."""
+        if self.tree is None and self._root_died_s is None and not self.over:
+            self._find_root(now)
+        if self.tree is None:
+            return []
+        self.tree.grow(now)
+        return list(self.tree.members)
+
+    def _grow(self, now: float, *, all_names: bool = False) -> List[Stat]:
+        if self.tree is None:
+            return []
+        self.tree.grow(now)
+        gone, stats = self.tree.renew(all_names=all_names)
+        for pid in sorted(gone, key=lambda pid: self.main is not None and pid == self.main.pid):
+            self.ended(pid, now)
+        return stats
+
+    # --- the root
+
+    def _find_root(self, now: float) -> None:
+        if self._watch.life is not None:
+            self._find_life(now, self._watch.life)
+            return
+        if now < self._search_s:
+            return
+        begun = time.thread_time()
+        pid = self._search()
+        self._search_s = now + (time.thread_time() - begun) * SEARCH_SHARE
+        stat = read_stat(pid) if pid else None
+        if stat is not None and stat.alive:
+            self._plant(stat, now)
+        elif self._watch.pid is not None:
+            self._root_died_s = now
+
+    def _search(self) -> Optional[int]:
+        watch = self._watch
+        if watch.pid is not None:
+            return watch.pid
+        if watch.match is not None:
+            return find_by_text(watch.match, watch.main_signs)
+        pid = find_by_log(watch.log) if watch.log else None
+        self.adopted = pid is None
+        return pid if pid is not None or self._target is None else find_by_port(self._target, watch.main_signs)
+
+    def _find_life(self, now: float, folder: str) -> None:
+        if self.life is None:
+            self.life = read_life(folder)
+            if self.life is None:
+                return
+            life = self.life
+            self._report.say(
+                "Launched",
+                launcher_pid=life.launcher[0],
+                pid=life.main[0],
+                start_ticks=life.main[1],
+                log=life.log,
+                log_offset=life.log_offset,
+            )
+        pid, start_ticks = self.life.main
+        stat = read_stat(pid) if self.life.boot_id in ("", read_boot_id()) else None
+        if stat is not None and stat.alive and stat.start_ticks == start_ticks:
+            self._plant(stat, now, adopter=self.life.launcher[0])
+        else:
+            self._root = self.life.main
+            self._root_died_s = now
+
+    def _plant(self, stat: Stat, now: float, adopter: int = 0) -> None:
+        self._root = (stat.pid, stat.start_ticks)
+        self._had_main = False
+        self._sure_seen = False
+        self.tree = Tree(stat, self._arrivals, now, adopter)
+        self._deaths.add(stat.pid, stat.start_ticks)
+
+    # --- the main process
+
+    def _settle(self) -> None:
+        """Choose the main process anew, and report it where it is another one."""
+        if (
+            self.tree is None
+            or self._ending_s is not None
+            or (self.main is not None and self._settled == self.tree.version)
+        ):
+            return
+        self._settled = self.tree.version
+        choice = choose_main(
+            self._root[0], self.tree.processes(), self._watch.main_signs, self.main.pid if self.main else None
+        )
+        if choice is None and not self._had_main and self._root_died_s is None and age_s(self._root[1]) > GRACE_S:
+            choice = Choice(self._root[0], sure=False)
+        if choice is None or (self._sure_seen and not choice.sure):
+            return
+        if self.main is None or self._replaces(choice, self.main):
+            self._begin(choice, self.tree.members[choice.pid])
+
+    def _replaces(self, choice: Choice, main: Main) -> bool:
+        if choice.pid != main.pid:
+            return (choice.sure and not main.sure) or main.shell
+        # The same process: it may have executed the server in the shell's place.
+        return main.shell and self.tree is not None and not is_wrapper(self.tree.members[choice.pid].names)
+
+    def _begin(self, choice: Choice, member: Member) -> None:
+        bare = member.pid == self._root[0]
+        self._keys.follow(member.pid, member.start_ticks, member.argv)
+        self._deaths.add(member.pid, member.start_ticks)
+        self._had_main = True
+        self._sure_seen = self._sure_seen or choice.sure
+        oom = OomCounter(member.pid)
+        self.main = Main(member.pid, member.start_ticks, member.argv, choice.sure, bare, is_wrapper(member.names), oom)
+        up_s = age_s(member.start_ticks)
+        self._told = -1
+        self._say_started(self.main, up_s)
+
+    def _say_started(self, main: Main, up_s: float) -> None:
+        argv = self._report.redactor.clean_argv(main.argv[:ARGV_WORDS])
+        self._report.say(
+            "MainStarted",
+            pid=main.pid,
+            start_ticks=main.start_ticks,
+            argv=[self._report.shorten(word, ARGV_CHARS) for word in argv],
+            wrapped=not main.bare,
+            seen_late=up_s > time.monotonic() - self._began_s + LATE_S,
+            sure=main.sure,
+            up_s=round(up_s, 3),
+        )
+
+    def _tell_children(self, main: int, tree: Tree) -> None:
+        if self._told == tree.version:
+            return
+        tree.adopt_by_main(main)
+        self._told = tree.version
+        for member in tree.members.values():
+            if member.main != main or member.worker:
+                continue
+            title = member.title()
+            worker = any(title.startswith(start) or member.comm == start[:15] for start in self._watch.workers)
+            if member.told is not None and not worker:
+                continue
+            member.told = self._report.shorten(title, TITLE_CHARS)
+            member.worker = worker
+            self._deaths.add(member.pid, member.start_ticks)
+            self._report.say("ChildStarted", pid=member.pid, name=member.told, worker=worker)
+
+    # --- ends
+
+    def ended(self, pid: int, now: float) -> None:
+        """Take note that a process of the tree ended."""
+        self._deaths.drop(pid)
+        member = self.tree.drop(pid) if self.tree is not None else None
+        if pid == self._root[0] and self._root_died_s is None:
+            self._root_died_s = now
+        if self.main is None:
+            return
+        if pid == self.main.pid:
+            self._ending_s = self._ending_s or now
+        elif member is not None and member.told is not None and member.main == self.main.pid:
+            self._report.say(
+                "ChildExited",
+                pid=pid,
+                name=member.told,
+                worker=member.worker,
+                lived_s=round(age_s(member.start_ticks), 3),
+                oom_killed=self.main.oom is not None and self.main.oom.take(),
+            )
+
+    def advance(self, now: float) -> None:
+        """Carry an end on: the exit code, the log's last lines, then the facts."""
+        if self.over:
+            return
+        if self._root_died_s is not None and self.main is None and not self._had_main and self._root[0]:
+            self._begin_unseen(now)
+        if self._ending_s is not None and self.main is not None and not self._end_main(self.main, now, self._ending_s):
+            return
+        if self._root_died_s is not None and self.main is None:
+            self._end_root(now, self._root_died_s)
+
+    def _begin_unseen(self, now: float) -> None:
+        """Report an attempt that was over before it was seen, so that each life has one."""
+        self._had_main = True
+        self.main = Main(*self._root, argv=(), sure=False, bare=True, shell=False, oom=None)
+        self._say_started(self.main, age_s(self._root[1]))
+        self._ending_s = now
+
+    def _end_main(self, main: Main, now: float, since_s: float) -> bool:
+        end = self._read_exit() if main.bare else None
+        if (
+            end is None
+            and main.bare
+            and self._watch.life is not None
+            and now - since_s < EXIT_WAIT_S
+            and self._launcher_lives()
+        ):
+            return False
+        if not self._drain(now) and now - since_s < EXIT_WAIT_S * 2:
+            return False
+        self._say_exited(main, end)
+        self.main = None
+        self._ending_s = None
+        self._fast_until_s = now + FAST_S
+        return True
+
+    def _say_exited(self, main: Main, end: Optional[Exit]) -> None:
+        killed = end is None or end.signal == SIGKILL
+        counted = main.oom is not None and killed and main.oom.take()
+        self._report.say(
+            "MainExited",
+            pid=main.pid,
+            code=end.code if end else None,
+            signal=end.signal if end else None,
+            oom_killed=counted or (end is not None and end.oom_killed),
+        )
+
+    def _end_root(self, now: float, since_s: float) -> None:
+        end = self._read_exit()
+        if self._watch.life is not None and end is None and (self._launcher_lives() or now - since_s < EXIT_WAIT_S):
+            return
+        if self._watch.life is None and self._watch.pid is None:
+            self._forget_tree()  # somebody may start it again
+            return
+        if not self._drain(now) and now - since_s < EXIT_WAIT_S * 2:
+            return
+        self.over = True
+        self._forget_tree()
+        fields = end._asdict() if end else {}
+        self._report.say("RootExited", **fields)
+
+    def _forget_tree(self) -> None:
+        for pid in self.tree.members if self.tree else ():
+            self._deaths.drop(pid)
+        self.tree = None
+        self._root = (0, 0)
+        self._root_died_s = None
+        self._settled = self._told = -1
+
+    def _read_exit(self) -> Optional[Exit]:
+        return read_exit(self._watch.life) if self._watch.life is not None else None
+
+    def _launcher_lives(self) -> bool:
+        return self.life is not None and is_alive(*self.life.launcher)

@@ -1,0 +1,62 @@
+"""Find the server's API key, for its own probes only. It is never reported."""
+
+import os
+import threading
+from typing import Optional, Sequence, Tuple
+
+from .process import is_alive, read_environ
+from .redact import Redactor, flag_values, secrets_of
+
+
+class KeyRing:
+    """The key from the user, from a variable of ours, or from the server's own command line and environment, in this order."""
+
+    def __init__(
+        self, redactor: Redactor, given: Optional[str], flags: Sequence[str], variables: Sequence[str]
+    ) -> None:
+        self._redactor = redactor
+        self._given = given
+        self._flags = tuple(flags)
+        self._variables = tuple(variables)
+        self._lock = threading.Lock()
+        self._main: Optional[Tuple[int, int, Tuple[str, ...]]] = None
+        self._found: Optional[str] = None
+        self._looked = False
+        redactor.key_flags = self._flags
+        if given:
+            redactor.learn([given])
+
+    def follow(self, pid: int, start_ticks: int, argv: Sequence[str]) -> None:
+        """Take the secrets of the server's main process: they must not be seen in anything that follows."""
+        environ = read_environ(pid)
+        self._redactor.learn(secrets_of(argv, environ, self._flags))
+        with self._lock:
+            self._main = (pid, start_ticks, tuple(argv))
+            self._looked = False
+
+    def key(self) -> Optional[str]:
+        """Return the key to send, or None where none is known."""
+        if self._given:
+            return self._given
+        with self._lock:
+            if not self._looked and self._main is not None:
+                self._looked = True
+                self._found = self._look(*self._main)
+                if self._found:
+                    self._redactor.learn([self._found])
+            return self._found
+
+    def _look(self, pid: int, start_ticks: int, argv: Sequence[str]) -> Optional[str]:
+        values = flag_values(argv, self._flags)
+        if values:
+            return values[-1].split(",")[0]  # llama-server takes several, parted by commas
+        environ = dict(read_environ(pid)) if is_alive(pid, start_ticks) else {}
+        for name in self._variables:
+            if environ.get(name):
+                return environ[name].split(",")[0]
+        return None
+
+
+def given_key(key: Optional[str], key_env: Optional[str]) -> Optional[str]:
+    """Return the key that the user handed over, or None."""
+    return key or (os.environ.get(key_env) if key_env else None) or None

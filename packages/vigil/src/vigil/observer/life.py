@@ -1,0 +1,83 @@
+"""Read what our launcher wrote down about a start."""
+
+import json
+import os
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+from .process import read_bytes
+
+
+class Life(NamedTuple):
+    """A start that our launcher made. Identities are (pid, start ticks); pid 0 where the file does not say."""
+
+    launcher: Tuple[int, int]
+    main: Tuple[int, int]
+    boot_id: str
+    log: str
+    log_offset: int
+
+
+class Exit(NamedTuple):
+    """How the start ended, as its parent saw it."""
+
+    code: Optional[int]
+    signal: Optional[int]
+    asked_by: Optional[str]
+    left: int
+    oom_killed: bool
+
+
+def read_boot_id() -> str:
+    """Return the name of this boot."""
+    return (read_bytes("/proc/sys/kernel/random/boot_id", 64) or b"").decode("ascii", "replace").strip()
+
+
+def read_life(folder: str) -> Optional[Life]:
+    """Return the life, or None while the launcher has not written it yet."""
+    data = _read_object(os.path.join(folder, "life.json"))
+    if data is None:
+        return None
+    return Life(
+        launcher=_identity(data.get("launcher")),
+        main=_identity(data.get("main")),
+        boot_id=_text(data.get("boot_id")) or "",
+        log=_text(data.get("log")) or "",
+        log_offset=_number(data.get("log_offset")) or 0,
+    )
+
+
+def read_exit(folder: str) -> Optional[Exit]:
+    """Return the end of the life, or None while there is none."""
+    data = _read_object(os.path.join(folder, "exit.json"))
+    if data is None:
+        return None
+    return Exit(
+        code=_number(data.get("code")),
+        signal=_number(data.get("signal")),
+        asked_by=_text(data.get("asked_by")),
+        left=_number(data.get("left")) or 0,
+        oom_killed=data.get("oom_killed") is True,
+    )
+
+
+def _read_object(path: str) -> Optional[Dict[str, Any]]:
+    text = read_bytes(path, 1 << 20)
+    try:
+        data = json.loads(text or b"")
+    except ValueError:  # not there, or half written
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _identity(value: Any) -> Tuple[int, int]:
+    if not isinstance(value, dict):
+        return (0, 0)
+    return (_number(value.get("pid")) or 0, _number(value.get("start_ticks")) or 0)
+
+
+def _number(value: Any) -> Optional[int]:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: Any) -> Optional[str]:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,214 @@
+"""Look at one server: its processes, its log and its port, each at its own pace."""
+
+import os
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from .attempts import Attempts
+from .completion import Completions, read_ask
+from .deaths import Deaths
+from .exchange import Reply, Target, make_target
+from .gpu import GpuReader
+from .keys import KeyRing, given_key
+from .log import LogTail
+from .port import PortWatch
+from .probe import Metrics, Probe, Standing
+from .process import Stat
+from .report import Reporter
+from .resources import TreeMeter
+from .watch import Watch, read_paces
+
+HURRY_S = 0.01
+FASTEST_S = 0.02
+JOIN_S = 0.2
+
+
+class Site:
+    """All that is looked at for one `watch`. `wake` makes the loop turn now; it may be called from any thread."""
+
+    def __init__(self, watch: Watch, report: Reporter, wake: Callable[[], None]) -> None:
+        self.deaths = Deaths()
+        self._watch = watch
+        self._report = report
+        self._wake = wake
+        self._paces = watch.paces
+        self._due = dict.fromkeys(("log", "tree", "sample"), 0.0)
+        key = given_key(watch.key, watch.key_env)
+        self._keys = KeyRing(report.redactor, key, watch.key_flags, watch.key_variables)
+        self._target: Optional[Target] = (
+            make_target(watch.scheme, watch.host, watch.port) if watch.port is not None else None
+        )
+        self._attempts = Attempts(watch, self._target, report, self.deaths, self._keys, self._drain)
+        self._log: Optional[LogTail] = None
+        self._keep: Optional[List[bytes]] = None
+        self._more_log = False
+        self._meter = TreeMeter()
+        self._gpu = GpuReader()
+        self._main_seen: Optional[int] = None
+        self._standing: Dict[str, Standing] = {}
+        self._port: Optional[PortWatch] = None
+        self._port_poked = False
+        self._completions: Optional[Completions] = None
+        if self._target is not None:
+            self._port = PortWatch(self._target, report, self._tree_now, lambda: self._attempts.adopted)
+            self._completions = Completions(self._target, self._keys, report, self._answered)
+
+    # --- commands
+
+    def obey(self, command: Dict[str, Any]) -> None:
+        """Carry out one command other than `watch` and `quit`."""
+        do = command.get("do")
+        if do == "pace":
+            self._paces = read_paces(command, self._paces)
+            self._due = dict.fromkeys(self._due, 0.0)
+        elif do == "keep":
+            texts = command.get("texts")
+            self._keep = None if texts is None else [str(text).encode("utf-8") for text in texts if text]
+            if self._log is not None:
+                self._log.keep = self._keep
+        elif do in ("probe", "metrics"):
+            self._stand(command)
+        elif do == "token" and self._completions is not None:
+            self._completions.want(read_ask(command))
+        else:
+            self._report.trouble(f"command {do!r} cannot be obeyed")
+
+    def _stand(self, command: Dict[str, Any]) -> None:
+        name = f"{command.get('do')} {command.get('probe', '')}"
+        standing = self._standing.pop(name, None)
+        if standing is not None:
+            standing.stop()
+        if not command.get("every_s"):
+            return
+        if self._target is None:
+            self._report.trouble(f"{name}: no port to ask")
+            return
+        if command["do"] == "probe":
+            standing = Probe(command, self._target, self._keys, self._report, self._answered).standing
+        else:
+            standing = Metrics(command, self._target, self._keys, self._report).standing
+        self._standing[name] = standing
+        standing.start()
+
+    def _answered(self, reply: Reply) -> None:
+        if self._port is not None and self._port.answered(reply):
+            self._port_poked = True
+            self._wake()
+
+    # --- the turn
+
+    def turn(self, now: float, *, congested: bool) -> float:
+        """Look at what is due. Return when the next look is."""
+        log_due = self._is_due("log", now, self._log_pace(now))
+        tree_due = self._is_due("tree", now, self._paces.tree_s)
+        sample_due = self._is_due("sample", now, self._paces.sample_s)
+        self._try("the ends", lambda: self._see_ends(now, look=tree_due or (log_due and not self.deaths.immediate)))
+        if tree_due or sample_due:
+            self._try("the processes", lambda: self._see_tree(now, sample=sample_due))
+        elif log_due:
+            self._try("the processes", lambda: self._attempts.glance(now))
+        if (log_due or self._more_log) and not congested:
+            self._try("the log", lambda: self._see_log(now))
+        self._try("an end", lambda: self._attempts.advance(now))
+        self._try("the port", lambda: self._see_port(now, log_due=log_due, tree_due=tree_due))
+        if self._attempts.hurried:
+            return now + HURRY_S
+        return now if self._more_log and not congested else min(self._due.values())
+
+    def _is_due(self, what: str, now: float, pace_s: float) -> bool:
+        if now < min(self._due[what], now + pace_s):
+            return False
+        self._due[what] = now + pace_s
+        return True
+
+    def _log_pace(self, now: float) -> float:
+        return min(self._paces.log_s, FASTEST_S) if now < self._attempts.fast_until_s else self._paces.log_s
+
+    def _try(self, what: str, look: Callable[[], None]) -> None:
+        """Look, and outlive what it meets."""
+        try:
+            look()
+        except Exception as error:
+            self._report.trouble(f"{what} could not be looked at: {type(error).__name__}: {error}")
+
+    def _see_ends(self, now: float, *, look: bool) -> None:
+        main = self._attempts.main.pid if self._attempts.main else None
+        ended = sorted(
+            self.deaths.ended(look=look), key=lambda pid: pid == main
+        )  # a child's end may be why the main process ended
+        for pid in ended:
+            self._attempts.ended(pid, now)
+        if ended:
+            self._attempts.glance(now)
+
+    def _see_tree(self, now: float, *, sample: bool) -> None:
+        stats = self._attempts.look(now, all_names=sample)
+        if sample and stats:
+            self._sample(stats)
+
+    def _sample(self, stats: List[Stat]) -> None:
+        use = self._meter.measure(stats)
+        gpu = self._gpu.ask()
+        self._report.say(
+            "Sampled",
+            cpu_s=use.cpu_s,
+            io_bytes=use.io_bytes,
+            rss_bytes=use.rss_bytes,
+            processes=use.processes,
+            gpu_bytes=gpu.used_bytes if gpu else None,
+            gpu_busy=gpu.busy if gpu else None,
+        )
+
+    def _see_log(self, now: float) -> None:
+        if self._log is None and not self._take_log():
+            return
+        assert self._log is not None  # noqa: S101 - for the type checker
+        self._more_log = self._log.look(now)
+
+    def _take_log(self) -> bool:
+        """Open the log that was named, or the launcher's, from where this start began to write it."""
+        watch = self._watch
+        life = self._attempts.life
+        path, offset = watch.log, watch.log_offset
+        if watch.life is not None and (path is None or offset is None):
+            if life is None:
+                return False  # its place is not known yet
+            if path is None or os.path.realpath(path) == os.path.realpath(life.log):
+                path, offset = life.log, life.log_offset if offset is None else offset
+        if not path:
+            return False
+        self._log = LogTail(path, self._report, offset, watch.log_inode, watch.log_line)
+        self._log.keep = self._keep
+        return True
+
+    def _drain(self, now: float) -> bool:
+        return (self._log is None and not self._take_log()) or self._log is None or self._log.drain(now)
+
+    def _tree_now(self) -> List[int]:
+        return self._attempts.pids(time.monotonic())
+
+    def _see_port(self, now: float, *, log_due: bool, tree_due: bool) -> None:
+        if self._port is None:
+            return
+        main = self._attempts.main.pid if self._attempts.main else None
+        another = main is not None and main != self._main_seen
+        if not (self._port_poked or tree_due or another or (log_due and not self._port.open)):
+            return
+        self._port_poked = False
+        self._main_seen = main if main is not None else self._main_seen
+        self._port.look(now, owner_may_have_changed=another)
+
+    def close(self) -> None:
+        """End every thread and give every descriptor back."""
+        for standing in self._standing.values():
+            standing.stop()
+        if self._completions is not None:
+            self._completions.stop()
+        self._gpu.close()
+        for standing in self._standing.values():
+            standing.join(JOIN_S)
+        if self._completions is not None:
+            self._completions.join(JOIN_S)
+        if self._log is not None:
+            self._log.close()
+        self.deaths.close()

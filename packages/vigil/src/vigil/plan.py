@@ -1,0 +1,49 @@
+"""What the user asked for: the command, where it runs, what it should become, and within which limits."""
+
+import hashlib
+from typing import Literal
+
+import msgspec
+
+from .policy import Policy
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One server or job to start or to watch.
+
+    `command` starts something new; without it `name`, `url`, `pid`, `match` or `log` say what to watch. `on` is an ssh host,
+    `reach` any command prefix that runs a program elsewhere. `env` goes to the command and is never written down.
+    `timeout_s` lives in `policy`; 0 there means no limit. `model`: the id that the server must list. `time_scale` is the one
+    number by which all times of policy and engine tables were multiplied (tests run faster than life).
+    """
+
+    name: str | None = None
+    command: tuple[str, ...] = ()
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    cwd: str | None = None
+    on: str | None = None
+    reach: str | None = None
+    engine: str | None = None
+    job: bool = False
+    url: str | None = None
+    log: str | None = None
+    pid: int | None = None
+    match: str | None = None
+    model: str | None = None
+    ready: Literal["token", "http", "log"] = "token"
+    api_key_env: str | None = None
+    on_timeout: Literal["leave", "stop"] = "leave"
+    attached: bool = False
+    policy: Policy = Policy()
+    time_scale: float = 1.0
+
+    @property
+    def host(self) -> str:
+        """The host in words, for people and for the history."""
+        return self.on or self.reach or "here"
+
+    @property
+    def id(self) -> str:
+        """What makes two starts the same plan: host, command and address; 16 hexadecimal characters."""
+        parts = [self.host, *self.command, self.url or "", self.match or ""]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,170 @@
+"""What one log line says about a start-up, read with an engine's table: pure, and cheap enough for every line.
+
+Most lines say nothing; a few searches for pieces of the table's texts find that out (1.5 us for 120 characters), and
+all else runs only on the rest. Only the first `HEAD_CHARS` characters of a line are looked at, so that a hostile line
+costs no more than an honest one.
+
+A line alone cannot say everything: the second "Load weight begin" of a life is the draft's, which `Reading.starts`
+and the table's `repeats_as` let the caller see. Where several ranks print the same lines, only those of the first one
+move the phase; the others' would be taken for a second time.
+"""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from vigil.engine_table import EngineTable, Phase, Sign
+
+HEAD_CHARS = 1000
+"""Engines print what we look for near a line's start; the longest prefix seen in real logs is below 100 characters."""
+
+_UNITS = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_MOST_COMPILED = 64
+_SHORTEST_NEEDLE = 8
+_LONGEST_NEEDLE = 16
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What one line says; a line that says nothing has none.
+
+    `phase`: where the start-up is; `starts`: the phase begins with this line; `done` of `total`: progress in the phase
+    (shards, graphs, or bytes). `banner`: a life of the main process began. `ready`: the engine says that it serves.
+    `alive`: printed because tokens flow. `fatal`: the engine says that it gives up.
+    """
+
+    phase: Phase | None = None
+    starts: bool = False
+    done: int | None = None
+    total: int | None = None
+    banner: bool = False
+    ready: bool = False
+    alive: bool = False
+    fatal: bool = False
+
+
+class _Compiled:
+    """One table, made ready for reading. Invariant: a line in which none of `needles` stands has no reading."""
+
+    def __init__(self, table: EngineTable) -> None:
+        texts = {sign.text for sign in table.signs}
+        texts.update(table.banners, table.ready_lines, table.alive_lines, table.fatal_lines)
+        self.needles = _needles(texts)
+        self.signs = [(sign.text, sign, _maybe(sign.pattern)) for sign in table.signs]
+        self.banner = _maybe(table.banner_pattern)
+        self.idle = _maybe(table.idle_pattern)
+        self.echo = _maybe(table.echo_pattern)
+        self.rank = _maybe(table.rank_pattern)
+
+
+_compiled: dict[int, tuple[EngineTable, _Compiled]] = {}
+
+
+def read_sign(table: EngineTable, text: str) -> Reading | None:
+    """Return what the line `text` says in the words of `table`: None for nearly all lines. Never raises."""
+    known = _compiled.get(id(table))
+    compiled = known[1] if known else _compile(table)
+    if len(text) > HEAD_CHARS:
+        text = text[:HEAD_CHARS]
+    for needle in compiled.needles:
+        if needle in text:
+            return _read_hit(table, compiled, text)
+    return None
+
+
+def _read_hit(table: EngineTable, compiled: _Compiled, text: str) -> Reading | None:
+    if compiled.echo is not None and compiled.echo.match(text):
+        return None
+    banner = _has(table.banners, text) and (compiled.banner is None or compiled.banner.search(text) is not None)
+    alive = _has(table.alive_lines, text) and (compiled.idle is None or compiled.idle.search(text) is None)
+    ready = _has(table.ready_lines, text)
+    fatal = _has(table.fatal_lines, text)
+    sign, done, total = (None, None, None) if _is_other_rank(compiled, text) else _find_sign(compiled, text)
+    if sign is None and not (banner or ready or alive or fatal):
+        return None
+    return Reading(
+        phase=sign.phase if sign else None,
+        starts=sign.starts if sign else False,
+        done=done,
+        total=total,
+        banner=banner,
+        ready=ready,
+        alive=alive,
+        fatal=fatal,
+    )
+
+
+def _find_sign(compiled: _Compiled, text: str) -> tuple[Sign | None, int | None, int | None]:
+    for literal, sign, pattern in compiled.signs:
+        if literal not in text:
+            continue
+        if pattern is None:
+            return sign, None, None
+        match = pattern.search(text)
+        if match is not None:
+            return (sign, *_progress(match))
+    return None, None, None
+
+
+def _progress(match: re.Match[str]) -> tuple[int | None, int | None]:
+    """Return (done, total) of a progress bar, or Nones where the pattern has none or the numbers make no sense."""
+    groups = match.groupdict()
+    done, total = groups.get("done"), groups.get("total")
+    if done is None or total is None:
+        return None, None
+    first = _count(done, groups.get("done_unit"))
+    last = _count(total, groups.get("total_unit"))
+    if first is None or last is None or last <= 0 or first > last:
+        return None, None
+    return first, last
+
+
+def _count(number: str, unit: str | None) -> int | None:
+    try:
+        return round(float(number) * _UNITS.get(unit or "", 1))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _is_other_rank(compiled: _Compiled, text: str) -> bool:
+    match = compiled.rank.match(text) if compiled.rank is not None else None
+    return match is not None and match.group("other") is not None
+
+
+def _has(texts: tuple[str, ...], text: str) -> bool:
+    for one in texts:  # noqa: SIM110 - a generator would double the time of this, the inner loop of a hit
+        if one in text:
+            return True
+    return False
+
+
+def _compile(table: EngineTable) -> _Compiled:
+    if len(_compiled) >= _MOST_COMPILED:
+        _compiled.clear()
+    compiled = _Compiled(table)
+    _compiled[id(table)] = (table, compiled)  # holding the table keeps its id its own
+    return compiled
+
+
+def _needles(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return few short pieces of `texts` such that every text holds one: what must be searched for in each line.
+
+    Pieces shorter than `_SHORTEST_NEEDLE` would be found in every other line; each one costs about 40 ns a line.
+    Measured against one regular expression of all texts, this is two to three times as fast.
+    """
+    left = {text for text in texts if text}
+    holders: dict[str, set[str]] = {}
+    for text in left:
+        for size in range(min(_SHORTEST_NEEDLE, len(text)), min(_LONGEST_NEEDLE, len(text)) + 1):
+            for start in range(len(text) - size + 1):
+                holders.setdefault(text[start : start + size], set()).add(text)
+    chosen: list[str] = []
+    while left:
+        best = max(holders, key=lambda piece: (len(holders[piece] & left), len(piece), piece))
+        chosen.append(best)
+        left -= holders[best]
+    return tuple(chosen)
+
+
+def _maybe(pattern: str | None) -> re.Pattern[str] | None:
+    return None if pattern is None else re.compile(pattern)

@@ -1,0 +1,5 @@
+"""What is remembered on this host about earlier starts."""
+
+from .history import Expected, History, state_folder
+
+__all__ = ["Expected", "History", "state_folder"]

@@ -1,0 +1,87 @@
+"""Earlier starts of a plan: how long they took, and how long each phase was quiet. SQLite, in the user's state folder."""
+
+import os
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from ..plan import Plan
+from ..verdict import Verdict, Word
+
+KEPT = 20
+_TABLE = """
+create table if not exists starts (
+    plan text not null, name text not null, host text not null, at real not null,
+    verdict text not null, ready_after_s real, phases text not null, quiet_s text not null, whole text not null
+);
+create index if not exists starts_by_plan on starts (plan, at);
+"""
+
+
+def state_folder() -> Path:
+    """Return the user's state folder on this host: `$XDG_STATE_HOME/vigil`, else `~/.local/state/vigil`."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "vigil"
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What earlier starts lead us to expect. `ready_after_s`: the median; `slowest_quiet_s` per phase: the longest."""
+
+    ready_after_s: float | None = None
+    slowest_quiet_s: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+class History:
+    """The starts that were watched from this host. A history that cannot be read or written is no reason to stop watching."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path or state_folder() / "history.db"
+
+    def _open(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        connection = sqlite3.connect(self._path, timeout=5.0)
+        connection.execute("pragma journal_mode = wal")
+        connection.executescript(_TABLE)
+        return connection
+
+    def expected(self, plan: Plan) -> Expected:
+        """Return what the starts of this plan that became ready took; empty where there are none."""
+        try:
+            with closing(self._open()) as connection:
+                rows = connection.execute(
+                    "select ready_after_s, quiet_s from starts where plan = ? and verdict = ? order by at desc limit ?",
+                    (plan.id, Word.READY.value, KEPT),
+                ).fetchall()
+        except (sqlite3.Error, OSError):
+            return Expected()
+        times = sorted(row[0] for row in rows if row[0] is not None)
+        slowest: dict[str, float] = {}
+        for _, quiet in rows:
+            for phase, quiet_s in msgspec.json.decode(quiet, type=dict[str, float]).items():
+                slowest[phase] = max(quiet_s, slowest.get(phase, 0.0))
+        return Expected(ready_after_s=times[len(times) // 2] if times else None, slowest_quiet_s=slowest)
+
+    def add(self, plan: Plan, verdict: Verdict, quiet_s: dict[str, float]) -> str | None:
+        """Keep how a start went; return what went wrong, if it could not be kept."""
+        spans = {span.name.value: round(span.to_s - span.from_s, 3) for span in verdict.phases if span.to_s is not None}
+        ready_after_s = verdict.since_s if verdict.word is Word.READY else None
+        row = (
+            plan.id,
+            verdict.name,
+            verdict.host,
+            time.time(),
+            verdict.word.value,
+            ready_after_s,
+            msgspec.json.encode(spans).decode(),
+            msgspec.json.encode(quiet_s).decode(),
+            msgspec.json.encode(verdict).decode(),
+        )
+        try:
+            with closing(self._open()) as connection, connection:
+                connection.execute("insert into starts values (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        except (sqlite3.Error, OSError) as error:
+            return f"the history of starts cannot be written: {error}"
+        return None

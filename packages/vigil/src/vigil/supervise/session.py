@@ -1,0 +1,81 @@
+"""One run through the facts: the state, the engine's table, and the choice of that table. Live and replayed runs share it."""
+
+import msgspec
+
+from ..engine_table import EngineTable
+from ..engines import address, asks_speculation, detect, detect_text, served_model, table
+from ..facts import AnyFact, LogGrew, MainStarted
+from ..plan import Plan
+from ..verdict import Asked, Effect, State, Verdict, report, step
+
+
+class Session:
+    """Takes facts in, one after another; knows the verdict."""
+
+    def __init__(self, plan: Plan, slowest_quiet_s: dict[str, float] | None = None, expected_s: float | None = None) -> None:
+        self.plan = plan
+        self.table = table_of(plan)
+        self._fixed = plan.engine is not None or bool(plan.command)
+        self.state = State(asked=asked_of(plan, self.table, slowest_quiet_s or {}, expected_s))
+
+    def take(self, fact: AnyFact) -> tuple[Effect, ...]:
+        """Take one fact in; return what must be done next."""
+        if not self._fixed:
+            self._recognise(fact)
+        self.state, _, effects = step(self.state, fact, self.table)
+        return effects
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the facts mean now."""
+        return report(self.state, self.table)
+
+    def _recognise(self, fact: AnyFact) -> None:
+        """Recognise the engine of a server that somebody else started: by its command line, or by its log."""
+        found: EngineTable | None = None
+        if isinstance(fact, MainStarted):
+            found = detect(fact.argv)
+        elif isinstance(fact, LogGrew):
+            found = next((seen for seen in map(detect_text, (line.text for line in fact.lines)) if seen), None)
+        if found is not None and found.name != "generic":
+            self.table = found
+            self._fixed = True
+
+
+def table_of(plan: Plan) -> EngineTable:
+    """Return the table of the plan's engine: the one named, or the one that its command shows."""
+    found = table(plan.engine) if plan.engine else detect(plan.command)
+    return msgspec.structs.replace(found, serves=False) if plan.job else found
+
+
+def asked_of(plan: Plan, engine: EngineTable, slowest_quiet_s: dict[str, float], expected_s: float | None) -> Asked:
+    """Return what the plan wants of the server."""
+    url = url_of(plan, engine)
+    return Asked(
+        name=plan.name or "",
+        job=plan.job,
+        ready=plan.ready,
+        serves=url is not None and not plan.job,
+        model=plan.model or (served_model(plan.command) if plan.command else None),
+        speculation=bool(plan.command) and asks_speculation(engine, plan.command),
+        log=plan.log,
+        host=plan.host,
+        url=url,
+        policy=plan.policy,
+        time_scale=plan.time_scale,
+        slowest_quiet_s=slowest_quiet_s,
+        expected_s=expected_s,
+    )
+
+
+def url_of(plan: Plan, engine: EngineTable) -> str | None:
+    """Return where the server should answer: as the user says, else as its command line does."""
+    if plan.url:
+        return plan.url
+    if plan.job or not plan.command:
+        return None
+    found = address(engine, plan.command, plan.env)
+    if found is None:
+        return None
+    host = f"[{found.host}]" if ":" in found.host else found.host
+    return f"{found.scheme}://{host}:{found.port}"

@@ -1,0 +1,129 @@
+"""Start a plan's command on its host, or take up a server that was started before; stop it; note its verdict."""
+
+import time
+from pathlib import PurePath
+from typing import Any
+
+import anyio
+import msgspec
+
+from ..diagnosis.cause import Cause
+from ..errors import UsageError, VigilError
+from ..hosts import CommandError, PortError, Reach, call
+from ..plan import Plan
+from ..screen import hide_in_command
+from ..verdict import EXIT_CODES, Evidence, Verdict, Word
+from .session import Session
+from .spec import parse_url
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """A start under our launcher. `folder` lies on the server's host; `began_s` is our monotonic clock at the launch."""
+
+    name: str
+    folder: str
+    log: str
+    began_s: float
+
+
+async def begin(plan: Plan, session: Session, reach: Reach) -> tuple[Started | None, Verdict | None]:
+    """Start the command; return the start, or the verdict `refused` where it cannot be started."""
+    url = session.state.asked.url
+    port = parse_url(url)[2] if url else None
+    began_s = time.monotonic()
+    spec = {
+        "name": plan.name,
+        "made_name": made_name(plan, session, port),
+        "command": list(plan.command),
+        "env": plan.env,
+        "cwd": plan.cwd,
+        "log": plan.log,
+        "port": port,
+        "plan": kept_plan(plan, session),
+    }
+    try:
+        answer = await call(reach, "launch", spec=spec)
+    except (CommandError, PortError) as error:
+        return None, refused(plan, session, error)
+    life = answer["life"]
+    state = session.state
+    asked = msgspec.structs.replace(state.asked, name=answer["name"], log=life["log"])
+    session.state = msgspec.structs.replace(state, asked=asked)
+    session.plan = msgspec.structs.replace(plan, name=answer["name"])
+    return Started(name=answer["name"], folder=answer["folder"], log=life["log"], began_s=began_s), None
+
+
+def made_name(plan: Plan, session: Session, port: int | None) -> str:
+    """Return a name for a plan without one: the engine, or the program, and the port."""
+    engine = session.table.name
+    base = engine if engine != "generic" else PurePath(plan.command[0]).stem or "server"
+    safe = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in base).strip("-")[:40] or "server"
+    return f"{safe}-{port}" if port else safe
+
+
+def kept_plan(plan: Plan, session: Session) -> dict[str, Any]:
+    """Return the plan as it is kept in the state folder: without environment values and secrets."""
+    kept = msgspec.structs.replace(
+        plan, env={}, command=hide_in_command(plan.command), on=None, reach=None, engine=session.table.name, url=session.state.asked.url
+    )
+    return {**msgspec.to_builtins(kept), "plan_id": plan.id, "speculation": session.state.asked.speculation}
+
+
+def refused(plan: Plan, session: Session, error: VigilError) -> Verdict:
+    """Return the verdict of a start that was not even tried."""
+    in_use = isinstance(error, PortError)
+    cause = Cause(
+        code="PORT001" if in_use else "CMD001",
+        kind="port_in_use" if in_use else "command_not_found",
+        title="The port is taken" if in_use else "The command cannot be run",
+        text=str(error),
+        advice="Stop the program that holds the port, or give this server another one."
+        if in_use
+        else "Give the full path of an installed program, or activate the environment that holds it.",
+        fingerprint="port taken before the start" if in_use else "command cannot be run",
+        sure=1.0,
+        retry=False,
+    )
+    return Verdict(
+        name=plan.name or "",
+        word=Word.REFUSED,
+        exit_code=EXIT_CODES[Word.REFUSED],
+        since_s=0.0,
+        reason=f"{error}; nothing was started",
+        cause=cause,
+        evidence=(Evidence(text=str(error)),),
+        host=plan.host,
+        engine=session.table.name,
+        url=session.state.asked.url,
+    )
+
+
+async def adopt(plan: Plan, reach: Reach) -> tuple[Plan, Started]:
+    """Take up a server by its name: what is known of it on its host completes the plan."""
+    assert plan.name is not None  # noqa: S101 - the caller looked
+    known = await call(reach, "show", name=plan.name)
+    kept = known.get("plan") or {}
+    try:
+        before = msgspec.convert(kept, Plan)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the state of {plan.name} on {reach.label} was written by another version: {error}") from error
+    life = known.get("life") or {}
+    full = msgspec.structs.replace(
+        plan, engine=plan.engine or before.engine, job=before.job, url=plan.url or before.url, model=plan.model or before.model, ready=before.ready
+    )
+    started = Started(name=plan.name, folder=known["folder"], log=life.get("log", ""), began_s=time.monotonic())
+    return msgspec.structs.replace(full, log=plan.log), started
+
+
+async def stop(reach: Reach, name: str, grace_s: float, by: str) -> dict[str, Any]:
+    """End a server that our launcher started, and all of its tree."""
+    return await call(reach, "stop", timeout_s=grace_s + 60.0, name=name, grace_s=grace_s, by=by)
+
+
+async def note(reach: Reach, started: Started, verdict: Verdict) -> None:
+    """Keep the verdict beside the server; a host that cannot be reached any more keeps the one before."""
+    with anyio.move_on_after(10.0, shield=True):
+        try:
+            await call(reach, "note", timeout_s=10.0, name=started.name, folder=started.folder, verdict=msgspec.to_builtins(verdict))
+        except VigilError:
+            return

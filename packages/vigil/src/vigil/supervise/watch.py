@@ -1,0 +1,266 @@
+"""The loop with effects: start what the plan says, listen to the observer, carry out what `step` asks for, tell the verdicts."""
+
+import math
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import anyio.abc
+import msgspec
+
+from .. import __version__
+from ..errors import HostError, NoPythonError, VigilError
+from ..facts import AnyFact, Lost, Reached, Ticked, Troubled
+from ..hosts import Link, Reach, open_link, reach_of, why_ended
+from ..plan import Plan
+from ..screen import hide_in_command
+from ..store import History
+from ..trace import Header, Writer
+from ..verdict import SERVING, Effect, Verdict, Word
+from . import start
+from .session import Session
+from .spec import command_of, watch_command
+
+RECONNECT_FIRST_S = 0.5
+RECONNECT_MOST_S = 5.0
+TICK_S = 1.0
+
+
+class Watch:
+    """Watch a server or job until a verdict: `async with Watch(plan) as w: async for verdict in w: ...`.
+
+    With a command in the plan it is started first. Yields a verdict whenever its word or the phase changes; the last one is
+    the verdict that ended the watching. `follow`: go on while it serves. `for_s`: give up watching (not waiting) after so long.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        follow: bool = False,
+        for_s: float | None = None,
+        trace: Path | None = None,
+        history: History | None = None,
+    ) -> None:
+        self.plan = plan
+        self.follow = follow
+        self.for_s = for_s
+        self.reach: Reach = reach_of(plan.on, plan.reach)
+        self.launched: start.Started | None = None
+        self.over = False
+        self._trace_path = trace
+        self._trace: Writer | None = None
+        self._history = history or History()
+        self._expected = self._history.expected(plan)
+        self.session = Session(plan, self._expected.slowest_quiet_s, self._expected.ready_after_s)
+        self._refused: Verdict | None = None
+        self._began_s = time.monotonic()
+        self._offset_s = 0.0
+        self._heard_s = 0.0
+        self._link_scope: anyio.CancelScope | None = None
+        self._told: tuple[object, ...] = ()
+        self._finished = anyio.Event()
+        self._send, self._verdicts = anyio.create_memory_object_stream[Verdict](math.inf)
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    async def __aenter__(self) -> Self:
+        if self.plan.command:
+            self.launched, self._refused = await start.begin(self.plan, self.session, self.reach)
+        elif self.plan.name and not self.plan.url:
+            self.plan, self.launched = await start.adopt(self.plan, self.reach)
+            self._expected = self._history.expected(self.plan)
+            self.session = Session(self.plan, self._expected.slowest_quiet_s, self._expected.ready_after_s)
+        if self.launched is not None:
+            self.plan = msgspec.structs.replace(self.plan, name=self.launched.name)
+            self._began_s = self.launched.began_s
+        self._open_trace()
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(self._run)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        assert self._tasks is not None  # noqa: S101 - entered before
+        self._tasks.cancel_scope.cancel()
+        try:
+            return await self._tasks.__aexit__(kind, error, traceback)
+        finally:
+            if self._trace is not None:
+                self._trace.close()
+            self._send.close()
+            self._verdicts.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Verdict:
+        try:
+            return await self._verdicts.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    @property
+    def now(self) -> Verdict:
+        """The verdict at this moment, for whoever draws it."""
+        return self._refused or self.session.verdict
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the watching began."""
+        return time.monotonic() - self._began_s
+
+    def _open_trace(self) -> None:
+        if self._trace_path is None:
+            return
+        shown = msgspec.structs.replace(self.plan, env={}, command=hide_in_command(self.plan.command))
+        slowest_s = self._expected.slowest_quiet_s
+        header = Header(vigil=__version__, began=time.time(), plan=shown, slowest_quiet_s=slowest_s)
+        try:
+            self._trace = Writer(self._trace_path, header)
+        except OSError as error:
+            self._take(Troubled(at_s=0.0, what=f"no trace: {self._trace_path}: {error.strerror}"))
+
+    async def _run(self) -> None:
+        with self._send:
+            if self._refused is not None:
+                self._send.send_nowait(self._refused)
+                self.over = True
+                return
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._tick)
+                tasks.start_soon(self._stay_linked)
+                with anyio.move_on_after(self.for_s):
+                    await self._finished.wait()
+                tasks.cancel_scope.cancel()
+            await self._conclude()
+            self._send.send_nowait(self.now)
+
+    async def _tick(self) -> None:
+        """Let time pass where the observer is silent, and call a silent line lost."""
+        while True:
+            await anyio.sleep(TICK_S * min(1.0, self.plan.time_scale))
+            silent_s = self.elapsed_s - self._heard_s
+            if silent_s < TICK_S * min(1.0, self.plan.time_scale):
+                continue
+            if self._link_scope is not None and silent_s > self.plan.policy.lost_after_s:
+                self._link_scope.cancel()
+                self._take(Lost(at_s=self.elapsed_s, why=f"no heartbeat for {silent_s:.0f} s"))
+            else:
+                self._take(Ticked(at_s=self.elapsed_s))
+
+    async def _stay_linked(self) -> None:
+        """Keep a line to an observer; where it breaks, try again for as long as the watching lasts."""
+        pause_s = RECONNECT_FIRST_S
+        while not self.over:
+            began_s = self.elapsed_s
+            error = await self._one_link()
+            if self.over:
+                return
+            final = isinstance(error, NoPythonError)
+            self._take(Lost(at_s=self.elapsed_s, why=str(error), final=final))
+            pause_s = RECONNECT_FIRST_S if self.elapsed_s - began_s > RECONNECT_MOST_S else min(pause_s * 2, RECONNECT_MOST_S)
+            await anyio.sleep(pause_s)
+
+    async def _one_link(self) -> VigilError:
+        """Use one line until it breaks; return why it did."""
+        try:
+            with anyio.CancelScope() as scope:
+                async with open_link(self.reach) as link:
+                    folder = self.launched.folder if self.launched is not None else None
+                    await link.send(watch_command(self.plan, self.session.state, self.session.table, folder))
+                    await self._listen(link, scope)
+                    return await why_ended(link, self.reach)
+            return HostError(f"no heartbeat for {self.plan.policy.lost_after_s:.0f} s")
+        except VigilError as error:
+            return error
+        except BaseExceptionGroup as group:
+            ours, others = group.split(VigilError)
+            if others is not None or ours is None:
+                raise
+            return next(_leaves(ours))
+        finally:
+            self._link_scope = None
+
+    async def _listen(self, link: Link, scope: anyio.CancelScope) -> None:
+        async for message in link.messages:
+            fact = self._fact_of(message)
+            self._heard_s = self.elapsed_s
+            if isinstance(fact, Reached):
+                self._link_scope = scope
+            for effect in self._take(fact):
+                command = command_of(effect, self.session.table)
+                if command is not None:
+                    await link.send(command)
+            if self.over:
+                return
+
+    def _fact_of(self, message: dict[str, Any]) -> AnyFact:
+        """Turn the observer's message into a fact on our time line."""
+        at_s = message.get("at_s")
+        if message.get("kind") == "Reached" and isinstance(at_s, int | float):
+            self._offset_s = 0.0 if self.reach.local else time.monotonic() - at_s
+        if isinstance(at_s, int | float):
+            message["at_s"] = max(0.0, at_s + self._offset_s - self._began_s)
+        try:
+            return msgspec.convert(message, AnyFact)
+        except msgspec.ValidationError as error:
+            return Troubled(at_s=self.elapsed_s, what=f"the observer sent what is no fact: {error}")
+
+    def _take(self, fact: AnyFact) -> tuple[Effect, ...]:
+        """Put a fact into the trace and the session, and tell what follows from it."""
+        if self.over:
+            return ()
+        if self._trace is not None:
+            trouble = self._trace.add(fact)
+            if trouble is not None:
+                self.session.take(Troubled(at_s=fact.at_s, what=trouble))
+        effects = self.session.take(fact)
+        self._tell()
+        return effects
+
+    def _tell(self) -> None:
+        state = self.session.state
+        word = state.judged.word
+        told = (word, state.startup.phase, state.judged.reason if word is not Word.STARTING else "", len(state.process.ended))
+        if word is not Word.STARTING and not (self.follow and word in SERVING):
+            self.over = True
+            self._finished.set()
+            return
+        if told != self._told:
+            self._told = told
+            self._send.send_nowait(self.session.verdict)
+
+    async def _conclude(self) -> None:
+        """Keep how it went, beside the server and in the history; stop it where the user asked for that."""
+        self.over = True
+        verdict = self.now
+        if self.plan.on_timeout == "stop" and verdict.word in {Word.STALLED, Word.TIMED_OUT} and self.launched is not None:
+            await start.stop(self.reach, self.plan.name or "", 30.0, whoami())
+        if self.launched is None:
+            return
+        if self.plan.command and verdict.word is not Word.STARTING:
+            self._history.add(self.plan, verdict, self.session.state.startup.quiet_s)
+        await start.note(self.reach, self.launched, verdict)
+
+
+def _leaves(group: BaseExceptionGroup[VigilError]) -> Iterator[VigilError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+def whoami() -> str:
+    """Return user@host, for the record of who asked for something."""
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+

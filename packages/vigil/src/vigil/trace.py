@@ -1,0 +1,87 @@
+"""A trace: a file of facts, JSON lines, with one header line; replaying it gives the same verdicts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from .errors import TraceError
+from .facts import AnyFact
+from .plan import Plan
+
+SCHEMA = 1
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """First line of a trace. `plan` carries no environment values and no secrets; `began` is Unix seconds."""
+
+    schema: int = SCHEMA
+    vigil: str = ""
+    began: float = 0.0
+    plan: Plan = Plan()
+    slowest_quiet_s: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+class Writer:
+    """Appends facts to a trace file; a full disk is reported once and never stops the watching."""
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self.path = path
+        self._encoder = msgspec.json.Encoder()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: IO[bytes] | None = path.open("wb", buffering=0)
+        self._put(header)
+
+    def add(self, fact: AnyFact) -> str | None:
+        """Write one fact; return what went wrong the first time that something does."""
+        return self._put(fact)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _put(self, value: AnyFact | Header) -> str | None:
+        if self._file is None:
+            return None
+        try:
+            self._file.write(self._encoder.encode(value) + b"\n")
+        except OSError as error:
+            self.close()
+            return f"the trace {self.path} cannot be written: {error.strerror}"
+        return None
+
+
+def read(path: Path) -> tuple[Header, Iterator[AnyFact]]:
+    """Open a trace.
+
+    Returns its header and an iterator of its facts. A last line that was cut off (the writer died) is left out.
+    Raises `TraceError` naming the line, for anything else that is not a trace.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise TraceError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        header = msgspec.json.decode(file.readline(), type=Header)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        file.close()
+        raise TraceError(f"{path} is not a trace: line 1: {error}") from error
+    if header.schema != SCHEMA:
+        file.close()
+        raise TraceError(f"{path} has schema {header.schema}; this vigil reads {SCHEMA}")
+    return header, _facts(path, file)
+
+
+def _facts(path: Path, file: IO[bytes]) -> Iterator[AnyFact]:
+    decode = msgspec.json.Decoder(AnyFact).decode
+    with file:
+        for number, line in enumerate(file, 2):
+            try:
+                yield decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if not line.endswith(b"\n"):
+                    return
+                raise TraceError(f"{path}, line {number}: {error}") from error

@@ -1,0 +1,72 @@
+"""What must be done next: returned by `step`, carried out by the loop with effects. Orders stand until they change."""
+
+import msgspec
+
+from ..engine_table import EngineTable
+from .state import State
+from .words import SERVING
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Ask `path` again and again; `every_s` 0 ends it."""
+
+    probe: str
+    path: str
+    every_s: float
+    timeout_s: float
+
+
+class ReadMetrics(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Read the server's counters again and again; `every_s` 0 ends it."""
+
+    every_s: float
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """How often the observer looks at log, process tree and resources; seconds."""
+
+    log_s: float
+    tree_s: float
+    sample_s: float
+
+
+class Keep(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Ship only log lines that hold one of these texts; None: all."""
+
+    texts: tuple[str, ...] | None
+
+
+class AskToken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Ask for one completion of `tokens` tokens after `delay_s`."""
+
+    tokens: int
+    timeout_s: float
+    delay_s: float
+    model: str
+
+
+Order = Probe | ReadMetrics | Look | Keep
+Effect = Order | AskToken
+
+MATTERS = ("rror", "Traceback", "xception", "atal", "FATAL", "ERR", "OOM", "out of memory", "abort", "SIG", "Killed", "died", "crash", "ASSERT")
+
+
+def standing_orders(state: State, table: EngineTable) -> tuple[Order, ...]:
+    """Return the orders that should stand in this state, always of the same kinds and in the same sequence."""
+    scale = state.asked.time_scale
+    policy = state.asked.policy
+    up = state.judged.word in SERVING and state.serving.ready_s is not None
+    look = Look(log_s=0.25, tree_s=1.0, sample_s=5.0) if up else Look(log_s=0.02, tree_s=0.25, sample_s=max(0.1, scale))
+    keep = Keep(texts=(*MATTERS, *table.alive_lines, *table.banners, *table.ready_lines) if up else None)
+    if state.asked.job or not state.asked.serves:
+        return (look, keep)
+    models = Probe(probe="models", path=table.models_path, every_s=0.0 if up else policy.probe_every_s, timeout_s=10.0)
+    return (look, keep, models, _health(state, table, up=up), ReadMetrics(every_s=policy.metrics_every_s if up else 0.0))
+
+
+def _health(state: State, table: EngineTable, *, up: bool) -> Probe:
+    """Health is asked where it costs nothing, or where it is all that was asked for."""
+    policy = state.asked.policy
+    wanted = state.asked.ready == "http" or not table.health_costs_token
+    pace_s = policy.health_every_s if up else max(policy.probe_every_s, 0.2 * state.asked.time_scale)
+    return Probe(probe="health", path=table.health_path, every_s=pace_s if wanted else 0.0, timeout_s=max(1.0, policy.token_timeout_s + 5.0))

@@ -1,0 +1,90 @@
+import re
+
+import pytest
+
+from diagnosis.lives import as_lines
+from vigil.diagnosis import Cause, End, diagnose
+from vigil.diagnosis.rules import NEEDLES, RULES, Rule, Sample
+
+MATCHES = [(rule, sample) for rule in RULES.values() for sample in rule.match]
+NEAR_MISSES = [(rule, sample) for rule in RULES.values() for sample in rule.near_miss]
+
+
+def name(value: object) -> str:
+    return value.code if isinstance(value, Rule) else ""
+
+
+def look(sample: Sample) -> Cause | None:
+    end = End(code=sample.code, signal=sample.signal, oom_killed=sample.oom_killed)
+    return diagnose(as_lines(sample.text), end, sample.engine)
+
+
+@pytest.mark.parametrize(("rule", "sample"), MATCHES, ids=name)
+def test_rule_is_the_cause_of_its_match(rule: Rule, sample: Sample) -> None:
+    cause = look(sample)
+    assert cause is not None
+    assert (cause.code, cause.kind, cause.retry) == (rule.code, rule.kind, rule.retry)
+
+
+@pytest.mark.parametrize(("rule", "sample"), NEAR_MISSES, ids=name)
+def test_rule_is_not_the_cause_of_its_near_miss(rule: Rule, sample: Sample) -> None:
+    cause = look(sample)
+    assert cause is None or cause.code != rule.code
+
+
+@pytest.mark.parametrize(("rule", "sample"), MATCHES, ids=name)
+def test_rule_matches_without_knowing_the_engine(rule: Rule, sample: Sample) -> None:
+    end = End(code=sample.code, signal=sample.signal, oom_killed=sample.oom_killed)
+    cause = diagnose(as_lines(sample.text), end)
+    assert cause is not None
+    assert cause.code == rule.code
+
+
+def test_rules_cover_what_servers_die_of_most() -> None:
+    wanted = {
+        "FLAG001",
+        "FLAG002",
+        "FILE001",
+        "FILE002",
+        "MEM001",
+        "MEM002",
+        "MEM003",
+        "PORT001",
+        "IMP001",
+        "SIG001",
+        "PERM001",
+    }
+    assert wanted | {"DISK001", "EXC000", "ABRT000", "ERR000"} <= set(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=name)
+def test_rule_advice_names_only_groups_of_its_patterns(rule: Rule) -> None:
+    filled = {"signal"} if rule.from_end else set()
+    for needle in (n for n in NEEDLES if n.rule is rule):
+        groups = set(needle.pattern.groupindex) if needle.pattern else set()
+        if "number" in groups:
+            groups |= {"signal"}
+        asked = set(re.findall(r"\{(\w+)\}", needle.when.advice or rule.advice))
+        assert asked <= groups | (filled if not needle.pattern else set()), needle.when.text
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=name)
+def test_rule_literal_stands_in_lines_that_its_pattern_matches(rule: Rule) -> None:
+    texts = [sample.text for sample in rule.match]
+    seen = [n for n in NEEDLES if n.rule is rule and any(n.when.text in text for text in texts)]
+    assert seen or rule.code == "ERR000"
+
+
+def test_advice_for_no_room_and_for_no_memory_points_in_opposite_directions() -> None:
+    no_room = diagnose(
+        as_lines("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."),
+        End(code=1),
+        "sglang",
+    )
+    no_memory = diagnose(
+        as_lines("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.47 GiB."), End(code=1), "sglang"
+    )
+    assert no_room is not None
+    assert no_memory is not None
+    assert "Raise --mem-fraction-static" in no_room.advice
+    assert "lower --mem-fraction-static" in no_memory.advice
