@@ -88,6 +88,8 @@ class Handler(BaseHTTPRequestHandler):
         elif path == "/metrics" and method == "GET":
             self._send_metrics()
         elif method == "POST" and path in {"/v1/completions", "/v1/chat/completions", "/completion", "/generate"}:
+            while conduct.stage == "warming":  # the first request waits for the kernels
+                time.sleep(0.002)
             self._send_completion(path, body)
         else:
             self._send(404, {"detail": "Not Found"})

@@ -74,6 +74,7 @@ class Fake:
         """Start, serve, and go on until something ends it."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
+        self.marks.note("BORN", str(os.getpid()))
         self.fuse.come("launch")
         server = self._bind() if self.style.listens_first else None
         self._crawl()

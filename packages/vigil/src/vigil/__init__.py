@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import up, watch
-    from .errors import VigilError
-    from .plan import Plan
-    from .policy import Policy
-    from .verdict import Verdict, Word
+    from vigil.api import up, watch
+    from vigil.errors import VigilError
+    from vigil.plan import Plan
+    from vigil.policy import Policy
+    from vigil.verdict import Verdict, Word
 
 __version__ = "0.1.0"
 __all__ = ["Plan", "Policy", "Verdict", "VigilError", "Word", "up", "watch"]

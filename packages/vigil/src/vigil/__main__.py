@@ -1,5 +1,5 @@
 """`python -m vigil` is the command line."""
 
-from .cli.app import main
+from vigil.cli.app import main
 
 main()

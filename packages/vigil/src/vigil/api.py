@@ -4,9 +4,9 @@ from pathlib import Path
 
 import anyio
 
-from .plan import Plan
-from .supervise.watch import Watch
-from .verdict import Verdict
+from vigil.plan import Plan
+from vigil.supervise.watch import Watch
+from vigil.verdict import Verdict
 
 
 def watch(plan: Plan, *, follow: bool = False, for_s: float | None = None, trace: Path | None = None) -> Watch:

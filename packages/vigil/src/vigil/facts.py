@@ -22,7 +22,7 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
     text: str
 
 
-class Reached(Fact):
+class Reached(Fact, frozen=True, kw_only=True):
     """An observer began to report from the host. `boot_id` names the boot; `wall_s` is the host's clock (Unix seconds)."""
 
     boot_id: str
@@ -31,20 +31,20 @@ class Reached(Fact):
     wall_s: float
 
 
-class Lost(Fact):
+class Lost(Fact, frozen=True, kw_only=True):
     """Nothing was heard from the observer for longer than the policy allows, or the reach broke. The server may be well."""
 
     why: str
     final: bool = False
 
 
-class Ticked(Fact):
+class Ticked(Fact, frozen=True, kw_only=True):
     """Time passed. Silence is a fact too; `wall_s` is the host's clock, only for showing."""
 
     wall_s: float = 0.0
 
 
-class Launched(Fact):
+class Launched(Fact, frozen=True, kw_only=True):
     """Our launcher started the command. Times of its life are on its own host; `log_offset` is where this start's log begins."""
 
     launcher_pid: int
@@ -54,7 +54,7 @@ class Launched(Fact):
     log_offset: int
 
 
-class MainStarted(Fact):
+class MainStarted(Fact, frozen=True, kw_only=True):
     """The server's main process was seen: one attempt began.
 
     `wrapped`: it runs below a shell or supervisor whose own pid stays. `seen_late`: it ran already when we began to look.
@@ -71,7 +71,7 @@ class MainStarted(Fact):
     up_s: float = 0.0
 
 
-class MainExited(Fact):
+class MainExited(Fact, frozen=True, kw_only=True):
     """The server's main process ended. Code and signal are None where the kernel tells them to its parent only."""
 
     pid: int
@@ -80,7 +80,7 @@ class MainExited(Fact):
     oom_killed: bool = False
 
 
-class RootExited(Fact):
+class RootExited(Fact, frozen=True, kw_only=True):
     """Everything that could start another attempt is gone.
 
     `asked_by`: who asked for the stop; `left`: orphans that had to be ended after it; `rebooted`: it went with its host.
@@ -94,7 +94,7 @@ class RootExited(Fact):
     rebooted: bool = False
 
 
-class ChildStarted(Fact):
+class ChildStarted(Fact, frozen=True, kw_only=True):
     """A process of the server's tree appeared. `worker`: its title is one of the engine's workers."""
 
     pid: int
@@ -102,7 +102,7 @@ class ChildStarted(Fact):
     worker: bool = False
 
 
-class ChildExited(Fact):
+class ChildExited(Fact, frozen=True, kw_only=True):
     """A process of the server's tree ended while the main process lived."""
 
     pid: int
@@ -112,7 +112,7 @@ class ChildExited(Fact):
     oom_killed: bool = False
 
 
-class LogGrew(Fact):
+class LogGrew(Fact, frozen=True, kw_only=True):
     """New bytes came to the log, which was read up to byte `size` of the file `inode`.
 
     `lines` may be fewer than were written: `skipped` counts those that could not matter. `history`: was there before we looked.
@@ -125,20 +125,20 @@ class LogGrew(Fact):
     inode: int = 0
 
 
-class LogReset(Fact):
+class LogReset(Fact, frozen=True, kw_only=True):
     """The log began anew under the same name."""
 
     why: Literal["truncated", "rotated"]
 
 
-class LogUnreadable(Fact):
+class LogUnreadable(Fact, frozen=True, kw_only=True):
     """The log cannot be read; `error` is the system's word. `missing`: it is not there (yet)."""
 
     error: str
     missing: bool = False
 
 
-class PortOpened(Fact):
+class PortOpened(Fact, frozen=True, kw_only=True):
     """Something listens on the server's port. `owner`: `ours` (in the watched tree), `foreign`, or `unknown` (not to be seen)."""
 
     port: int
@@ -147,13 +147,13 @@ class PortOpened(Fact):
     name: str = ""
 
 
-class PortClosed(Fact):
+class PortClosed(Fact, frozen=True, kw_only=True):
     """Nothing listens on the server's port any more."""
 
     port: int
 
 
-class ProbeAnswered(Fact):
+class ProbeAnswered(Fact, frozen=True, kw_only=True):
     """A standing HTTP probe had a new outcome, or the same again (`repeats` times since the last report).
 
     `status` is the HTTP code, or None with `error` ("refused", "timeout", "reset", ...). `models` are the ids that a model list
@@ -171,7 +171,7 @@ class ProbeAnswered(Fact):
     server_started: str = ""
 
 
-class TokenAnswered(Fact):
+class TokenAnswered(Fact, frozen=True, kw_only=True):
     """A real completion was asked for. `tokens` is the count in the reply, None where the reply carries no count."""
 
     status: int | None = None
@@ -183,7 +183,7 @@ class TokenAnswered(Fact):
     keyed: bool = False
 
 
-class MetricsSeen(Fact):
+class MetricsSeen(Fact, frozen=True, kw_only=True):
     """The server's own counters: requests running and waiting, tokens generated since its start."""
 
     running: float | None = None
@@ -191,7 +191,7 @@ class MetricsSeen(Fact):
     tokens_total: float | None = None
 
 
-class Sampled(Fact):
+class Sampled(Fact, frozen=True, kw_only=True):
     """Resources of the whole tree, summed. Bytes are counters; `gpu_bytes` is memory in use on the host's GPUs."""
 
     cpu_s: float
@@ -202,13 +202,13 @@ class Sampled(Fact):
     gpu_busy: float | None = None
 
 
-class StopAsked(Fact):
+class StopAsked(Fact, frozen=True, kw_only=True):
     """Somebody asked for a stop (`by`: user@host)."""
 
     by: str
 
 
-class Troubled(Fact):
+class Troubled(Fact, frozen=True, kw_only=True):
     """The watcher itself could not do something (`what`), e.g. a full disk under the state folder."""
 
     what: str

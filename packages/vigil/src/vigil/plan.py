@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from .policy import Policy
+from vigil.policy import Policy
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

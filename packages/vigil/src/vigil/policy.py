@@ -55,7 +55,5 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     def scaled(self, factor: float) -> Self:
         """Return the policy with every time multiplied by `factor` (> 0; below 1 is faster)."""
-        changed = {
-            name: getattr(self, name) * factor for name in self.__struct_fields__ if name.endswith("_s")
-        }
+        changed = {name: getattr(self, name) * factor for name in self.__struct_fields__ if name.endswith("_s")}
         return msgspec.structs.replace(self, **changed)

@@ -6,9 +6,9 @@ from typing import IO
 
 import msgspec
 
-from .errors import TraceError
-from .facts import AnyFact
-from .plan import Plan
+from vigil.errors import TraceError
+from vigil.facts import AnyFact
+from vigil.plan import Plan
 
 SCHEMA = 1
 

@@ -6,9 +6,9 @@ from typing import NoReturn
 import click
 import typer
 
-from .. import __version__
-from ..errors import VigilError
-from . import logs, ps, replay, run, show, stop, up, wait
+from vigil import __version__
+from vigil.cli import logs, ps, replay, run, show, stop, up, wait
+from vigil.errors import VigilError
 
 app = typer.Typer(
     name="vigil",
@@ -30,7 +30,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _options(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version and exit."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+    ),
 ) -> None:
     """Bring LLM inference servers up and tell the truth about them."""
 

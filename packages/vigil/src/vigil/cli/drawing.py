@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import anyio
 
-from ..screen import duration, plain
-from ..verdict import Verdict, Word
+from vigil.screen import duration, plain
+from vigil.verdict import Verdict, Word
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..supervise.watch import Watch
+    from vigil.supervise.watch import Watch
 
 FRAME_S = 0.2
 BAR_CELLS = 24
@@ -62,7 +62,9 @@ def line_of(verdict: Verdict, elapsed_s: float) -> str:
     """Return a progress line: where it is, since when, how far, and the last log line."""
     parts = [f"[{duration(elapsed_s)}]", verdict.name or verdict.url or "", verdict.word.value]
     if verdict.word is Word.STARTING and verdict.phase is not None:
-        parts.append(verdict.phase.value + (f" {verdict.progress[0]}/{verdict.progress[1]}" if verdict.progress else ""))
+        parts.append(
+            verdict.phase.value + (f" {verdict.progress[0]}/{verdict.progress[1]}" if verdict.progress else "")
+        )
     if len(verdict.attempts) > 1:
         parts.append(f"attempt {verdict.attempts[-1].n}")
     left = left_s(verdict, elapsed_s)
@@ -87,8 +89,8 @@ class Live:
 
     async def keep(self, watch: "Watch") -> None:
         """Redraw until cancelled."""
-        from rich.console import Console  # noqa: PLC0415 - only where people look
-        from rich.live import Live as RichLive  # noqa: PLC0415
+        from rich.console import Console
+        from rich.live import Live as RichLive
 
         console = Console(file=sys.stderr)
         with RichLive(console=console, auto_refresh=False, transient=True) as self._live:
@@ -102,14 +104,14 @@ class Live:
     def clear(self) -> None:
         """Take the picture away."""
         if self._live is not None:
-            from rich.text import Text  # noqa: PLC0415
+            from rich.text import Text
 
             self._live.update(Text(""), refresh=True)
 
 
 def picture(verdict: Verdict, elapsed_s: float) -> "RenderableType":
     """Return the live picture of a verdict."""
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text
 
     width = max(40, shutil.get_terminal_size().columns) - 1
     left = left_s(verdict, elapsed_s)

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import anyio
 import typer
 
-from ..screen import plain
-from . import options
+from vigil.cli import options
+from vigil.screen import plain
 
 TAIL_BYTES = 256 << 10
 LINE_LIMIT = 4000
@@ -20,7 +20,7 @@ def command(
     reach: options.ReachOption = None,
 ) -> None:
     """Print the end of a server's log; with -f go on as it grows."""
-    from ..hosts import call, reach_of
+    from vigil.hosts import call, reach_of
 
     where = reach_of(on, reach)
     answer: dict[str, Any] = anyio.run(lambda: call(where, "tail", name=name, limit_bytes=TAIL_BYTES))
@@ -32,7 +32,7 @@ def command(
 
 
 async def _follow(where: Any, name: str) -> None:
-    from ..hosts import call, open_link
+    from vigil.hosts import call, open_link
 
     known = await call(where, "show", name=name)
     async with open_link(where) as link:

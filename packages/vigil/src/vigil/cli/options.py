@@ -8,9 +8,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ..errors import UsageError
-from ..plan import Plan
-from ..policy import Policy
+from vigil.errors import UsageError
+from vigil.plan import Plan
+from vigil.policy import Policy
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -18,27 +18,51 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 On = Annotated[str | None, typer.Option("--on", metavar="HOST", help="The host, by your own ssh and its config.")]
 ReachOption = Annotated[
-    str | None, typer.Option("--reach", metavar="COMMAND", help="Any command prefix that runs a program there: 'docker exec -i C'.")
+    str | None,
+    typer.Option(
+        "--reach", metavar="COMMAND", help="Any command prefix that runs a program there: 'docker exec -i C'."
+    ),
 ]
 Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name it; else a name is made.")]
-Env = Annotated[list[str] | None, typer.Option("--env", metavar="K=V", help="A variable for the command; may be given again.")]
+Env = Annotated[
+    list[str] | None, typer.Option("--env", metavar="K=V", help="A variable for the command; may be given again.")
+]
 EnvFile = Annotated[list[Path] | None, typer.Option("--env-file", metavar="FILE", help="Variables, one K=V a line.")]
 Log = Annotated[str | None, typer.Option("--log", metavar="FILE", help="The server's log, on its host.")]
 Cwd = Annotated[str | None, typer.Option("--cwd", metavar="FOLDER", help="Where the command starts, on its host.")]
-Timeout = Annotated[str, typer.Option("--timeout", metavar="TIME", help="Give a start-up this long (30s, 15m, 1h; 0: no limit).")]
-ForTime = Annotated[str | None, typer.Option("--for", metavar="TIME", help="Watch this long; exit 12 if it is still starting.")]
+Timeout = Annotated[
+    str, typer.Option("--timeout", metavar="TIME", help="Give a start-up this long (30s, 15m, 1h; 0: no limit).")
+]
+ForTime = Annotated[
+    str | None, typer.Option("--for", metavar="TIME", help="Watch this long; exit 12 if it is still starting.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print verdicts as JSON objects on stdout.")]
 Ready = Annotated[str, typer.Option("--ready", metavar="LEVEL", help="What counts as ready: token, http or log.")]
 Model = Annotated[str | None, typer.Option("--model", metavar="ID", help="The model id that the server must list.")]
-KeyEnv = Annotated[str | None, typer.Option("--api-key-env", metavar="NAME", help="A variable here that holds the server's API key.")]
-Engine = Annotated[str | None, typer.Option("--engine", metavar="NAME", help="sglang, vllm, llamacpp or generic; else it is recognised.")]
+KeyEnv = Annotated[
+    str | None, typer.Option("--api-key-env", metavar="NAME", help="A variable here that holds the server's API key.")
+]
+Engine = Annotated[
+    str | None,
+    typer.Option("--engine", metavar="NAME", help="sglang, vllm, llamacpp or generic; else it is recognised."),
+]
 Follow = Annotated[bool, typer.Option("--follow", help="Go on watching once it is ready.")]
-OnTimeout = Annotated[str, typer.Option("--on-timeout", metavar="WHAT", help="leave or stop it when it stalled or timed out.")]
-OnVerdict = Annotated[str | None, typer.Option("--on-verdict", metavar="COMMAND", help="Run this with each verdict's JSON on its input.")]
-Trace = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Where to record the facts; else the state folder.")]
-ProgressEvery = Annotated[str, typer.Option("--progress-every", metavar="TIME", help="Without a terminal: a line at least this often.")]
+OnTimeout = Annotated[
+    str, typer.Option("--on-timeout", metavar="WHAT", help="leave or stop it when it stalled or timed out.")
+]
+OnVerdict = Annotated[
+    str | None, typer.Option("--on-verdict", metavar="COMMAND", help="Run this with each verdict's JSON on its input.")
+]
+Trace = Annotated[
+    Path | None, typer.Option("--trace", metavar="FILE", help="Where to record the facts; else the state folder.")
+]
+ProgressEvery = Annotated[
+    str, typer.Option("--progress-every", metavar="TIME", help="Without a terminal: a line at least this often.")
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 9 for every degraded verdict.")]
-TimeScale = Annotated[float, typer.Option("--time-scale", metavar="FACTOR", hidden=True, help="Multiply all times of the policy.")]
+TimeScale = Annotated[
+    float, typer.Option("--time-scale", metavar="FACTOR", hidden=True, help="Multiply all times of the policy.")
+]
 
 
 def seconds(text: str, option: str) -> float:
@@ -100,7 +124,9 @@ def checked(plan: Plan) -> Plan:
     if plan.api_key_env and not os.environ.get(plan.api_key_env):
         raise UsageError(f"--api-key-env {plan.api_key_env}: that variable is not set here")
     if plan.name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", plan.name):
-        raise UsageError(f"{plan.name!r} is no name: letters, digits, '.', '_' and '-', 64 at most, beginning with a letter or digit")
+        raise UsageError(
+            f"{plan.name!r} is no name: letters, digits, '.', '_' and '-', 64 at most, beginning with a letter or digit"
+        )
     return plan
 
 
@@ -116,7 +142,7 @@ def absolute(path: str, on: str | None, reach: str | None) -> str:
 
 def engine_name(name: str | None) -> str | None:
     """Return the name if such an engine is known; raise `UsageError` if not."""
-    from ..engines import TABLES  # noqa: PLC0415 - only when it is given
+    from vigil.engines import TABLES
 
     if name is not None and name not in TABLES:
         raise UsageError(f"--engine {name!r}: give one of {', '.join(sorted(TABLES))}")

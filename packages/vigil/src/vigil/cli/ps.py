@@ -5,13 +5,13 @@ from typing import Any
 import anyio
 import msgspec
 
-from ..screen import duration, plain
-from . import options
+from vigil.cli import options
+from vigil.screen import duration, plain
 
 
 def command(on: options.On = None, reach: options.ReachOption = None, json: options.Json = False) -> None:
     """List the servers that vigil knows on this host (or on another), newest first."""
-    from ..hosts import call, reach_of
+    from vigil.hosts import call, reach_of
 
     where = reach_of(on, reach)
     answer = anyio.run(lambda: call(where, "list"))

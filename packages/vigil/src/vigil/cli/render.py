@@ -3,9 +3,9 @@
 import textwrap
 from pathlib import Path
 
-from ..diagnosis.cause import Cause
-from ..screen import duration, plain
-from ..verdict import SERVING, Verdict, Word
+from vigil.diagnosis.cause import Cause
+from vigil.screen import duration, plain
+from vigil.verdict import SERVING, Verdict, Word
 
 WIDTH = 118
 SHOWN_ATTEMPTS = 5
@@ -32,14 +32,19 @@ def _head(verdict: Verdict) -> str:
     where = f" on {verdict.host}" if verdict.host != "here" else ""
     address = f"  {verdict.url}" if verdict.url else ""
     model = f"  serving {verdict.model}" if verdict.model and verdict.word in SERVING else ""
-    return plain(f"{verdict.word.value.upper()}  {verdict.name or 'the server'}{where}  after {duration(verdict.since_s)}{address}{model}", 400)
+    return plain(
+        f"{verdict.word.value.upper()}  {verdict.name or 'the server'}{where}  after {duration(verdict.since_s)}{address}{model}",
+        400,
+    )
 
 
 def _what(verdict: Verdict) -> list[str]:
     lines = _wrapped(verdict.reason) if verdict.reason else []
     lines += [f"  - {plain(one.text, WIDTH)}" for one in verdict.evidence if one.text not in verdict.reason][:8]
     if verdict.ready_level is not None and verdict.word in SERVING:
-        owner = {"verified": "from the process that we started or watch", "unknown": "owner of the port unknown"}.get(verdict.owner or "", "")
+        owner = {"verified": "from the process that we started or watch", "unknown": "owner of the port unknown"}.get(
+            verdict.owner or "", ""
+        )
         lines.append(f"  proof: {LEVELS[verdict.ready_level]}{', ' + owner if owner else ''}")
     return lines
 
@@ -59,7 +64,9 @@ def _attempts(verdict: Verdict) -> list[str]:
     for one in verdict.attempts[-SHOWN_ATTEMPTS:]:
         end = "alive" if one.ended_s is None else f"lived {duration(one.ended_s - one.started_s)}"
         how = f", signal {one.signal}" if one.signal else f", exit {one.exit}" if one.exit is not None else ""
-        lines.append(f"    {one.n}: pid {one.pid or '?'}, {end}{how}{', was ready' if one.ready_s is not None else ''}  {one.cause or ''}".rstrip())
+        lines.append(
+            f"    {one.n}: pid {one.pid or '?'}, {end}{how}{', was ready' if one.ready_s is not None else ''}  {one.cause or ''}".rstrip()
+        )
     return lines
 
 
@@ -88,7 +95,13 @@ def _where_next(verdict: Verdict, trace: Path | None) -> list[str]:
         lines.append(f"  log:   {plain(verdict.log, 300)}{line}")
     if trace is not None:
         lines.append(f"  trace: {trace}   (vigil replay TRACE)")
-    at = "" if verdict.host == "here" else f" --on {verdict.host}" if " " not in verdict.host else f" --reach '{verdict.host}'"
+    at = (
+        ""
+        if verdict.host == "here"
+        else f" --on {verdict.host}"
+        if " " not in verdict.host
+        else f" --reach '{verdict.host}'"
+    )
     hints = {
         Word.READY: f"vigil stop {verdict.name}{at}",
         Word.BUSY: f"vigil stop {verdict.name}{at}",
@@ -106,4 +119,6 @@ def _where_next(verdict: Verdict, trace: Path | None) -> list[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(plain(text, 1200), WIDTH, initial_indent="  ", subsequent_indent="    ") or ["  " + plain(text, WIDTH)]
+    return textwrap.wrap(plain(text, 1200), WIDTH, initial_indent="  ", subsequent_indent="    ") or [
+        "  " + plain(text, WIDTH)
+    ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from . import options
+from vigil.cli import options
 
 
 def command(
@@ -15,8 +15,8 @@ def command(
     every: Annotated[bool, typer.Option("--all", help="Print each verdict on the way, not only the last.")] = False,
 ) -> None:
     """Replay a recorded trace; print the verdict that it ends in (with --all: each on the way)."""
-    from ..supervise.replay import replay
-    from .render import text_of
+    from vigil.cli.render import text_of
+    from vigil.supervise.replay import replay
 
     last = None
     for verdict in replay(trace):

@@ -1,8 +1,8 @@
 """`vigil run`: a long job (training, extraction), watched like a server; it ends in `finished`, `crashed` or `stalled`."""
 
-from . import options
-from .options import checked, choice, environment, policy, seconds
-from .up import Attached, CommandLine
+from vigil.cli import options
+from vigil.cli.options import checked, choice, environment, policy, seconds
+from vigil.cli.up import Attached, CommandLine
 
 
 def command(
@@ -25,8 +25,8 @@ def command(
     time_scale: options.TimeScale = 1.0,
 ) -> None:
     """Start a long job and watch it until it has finished, crashed or stalled."""
-    from ..plan import Plan
-    from .watching import Manner, watch_and_exit
+    from vigil.cli.watching import Manner, watch_and_exit
+    from vigil.plan import Plan
 
     plan = Plan(
         name=name,

@@ -6,9 +6,9 @@ import anyio
 import msgspec
 import typer
 
-from ..screen import plain
-from . import options
-from .ps import row_of
+from vigil.cli import options
+from vigil.cli.ps import row_of
+from vigil.screen import plain
 
 
 def command(
@@ -18,9 +18,9 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Show what is known of one server: its state, command, log, and last verdict."""
-    from ..hosts import call, reach_of
-    from ..verdict import Verdict
-    from .render import text_of
+    from vigil.cli.render import text_of
+    from vigil.hosts import call, reach_of
+    from vigil.verdict import Verdict
 
     known: dict[str, Any] = anyio.run(lambda: call(reach_of(on, reach), "show", name=name))
     if json:

@@ -6,34 +6,49 @@ import anyio
 import msgspec
 import typer
 
-from . import options
+from vigil.cli import options
 
 
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    grace: Annotated[str, typer.Option("--grace", metavar="TIME", help="Time to end politely, before it is killed.")] = "30s",
+    grace: Annotated[
+        str, typer.Option("--grace", metavar="TIME", help="Time to end politely, before it is killed.")
+    ] = "30s",
     on: options.On = None,
     reach: options.ReachOption = None,
     json: options.Json = False,
 ) -> None:
     """Stop a server that vigil started; nothing of its tree is left behind."""
-    from ..hosts import reach_of
-    from ..supervise import start
-    from ..supervise.watch import whoami
+    from vigil.hosts import reach_of
+    from vigil.supervise import start
+    from vigil.supervise.watch import whoami
 
     grace_s = options.seconds(grace, "--grace")
     answer: dict[str, Any] = anyio.run(lambda: start.stop(reach_of(on, reach), name, grace_s, whoami()))
     end = answer["exit"]
     gone = not answer["alive"] and not answer["launcher_alive"]
     if json:
-        told = {"schema": 1, "name": name, "verdict": "stopped", "exit_code": 0 if gone else 1, "already": answer["already"], "exit": end}
+        told = {
+            "schema": 1,
+            "name": name,
+            "verdict": "stopped",
+            "exit_code": 0 if gone else 1,
+            "already": answer["already"],
+            "exit": end,
+        }
         print(msgspec.json.encode(told).decode())
     elif not gone:
         print(f"{name} could not be stopped: pid {answer['life']['main']['pid']} is still there")
     elif answer["already"]:
         print(f"{name} was not running")
     else:
-        how = f"signal {end['signal']}" if end.get("signal") else f"exit code {end.get('code')}" if end else "its launcher was gone"
+        how = (
+            f"signal {end['signal']}"
+            if end.get("signal")
+            else f"exit code {end.get('code')}"
+            if end
+            else "its launcher was gone"
+        )
         left = f"; {end['left']} processes it had left behind were ended" if end.get("left") else ""
         print(f"{name} stopped ({how}{left})")
     raise typer.Exit(0 if gone else 1)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from . import options
-from .options import checked, choice, environment, policy, seconds
+from vigil.cli import options
+from vigil.cli.options import checked, choice, environment, policy, seconds
 
 Attached = Annotated[bool, typer.Option("--attached", help="Tie the server's life to ours: it ends when we do.")]
 CommandLine = Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The server's command line.")]
@@ -37,8 +37,8 @@ def command(
     time_scale: options.TimeScale = 1.0,
 ) -> None:
     """Start a server, watch it until the verdict, print it, and leave a ready server running."""
-    from ..plan import Plan
-    from .watching import Manner, watch_and_exit
+    from vigil.cli.watching import Manner, watch_and_exit
+    from vigil.plan import Plan
 
     plan = Plan(
         name=name,

@@ -4,12 +4,14 @@ from typing import Annotated
 
 import typer
 
-from . import options
-from .options import checked, choice, policy, seconds
+from vigil.cli import options
+from vigil.cli.options import checked, choice, policy, seconds
 
 Target = Annotated[str, typer.Argument(metavar="NAME|URL", help="A name that vigil knows, or http://HOST:PORT.")]
 Pid = Annotated[int | None, typer.Option("--pid", min=1, help="The process to watch, on its host.")]
-Match = Annotated[str | None, typer.Option("--match", metavar="TEXT", help="The process whose command line holds this text.")]
+Match = Annotated[
+    str | None, typer.Option("--match", metavar="TEXT", help="The process whose command line holds this text.")
+]
 
 
 def command(
@@ -35,9 +37,9 @@ def command(
     time_scale: options.TimeScale = 1.0,
 ) -> None:
     """Watch a server that is running or starting already, until the verdict."""
-    from ..plan import Plan
-    from ..supervise.spec import parse_url
-    from .watching import Manner, parsed_target, watch_and_exit
+    from vigil.cli.watching import Manner, parsed_target, watch_and_exit
+    from vigil.plan import Plan
+    from vigil.supervise.spec import parse_url
 
     name, url = parsed_target(target)
     if url is not None:

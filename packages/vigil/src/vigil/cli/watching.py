@@ -9,14 +9,14 @@ import anyio
 import msgspec
 import typer
 
-from ..errors import UsageError
-from ..plan import Plan
-from ..store import state_folder
-from ..supervise.hold import hold
-from ..supervise.watch import Watch
-from ..verdict import SERVING, Verdict, Word
-from .drawing import Drawing, drawing_for
-from .render import text_of
+from vigil.cli.drawing import Drawing, drawing_for
+from vigil.cli.render import text_of
+from vigil.errors import UsageError
+from vigil.plan import Plan
+from vigil.store import state_folder
+from vigil.supervise.hold import hold
+from vigil.supervise.watch import Watch
+from vigil.verdict import SERVING, Verdict, Word
 
 KEPT_TRACES = 50
 
@@ -43,14 +43,19 @@ def watch_and_exit(plan: Plan, manner: Manner) -> None:
         if plan.attached:
             print(f"vigil: interrupted; {name} is being stopped with us", file=sys.stderr)
         elif name:
-            print(f"vigil: interrupted; {name} goes on. Watch it: vigil wait {name}{_where(plan)}   End it: vigil stop {name}{_where(plan)}", file=sys.stderr)
+            print(
+                f"vigil: interrupted; {name} goes on. Watch it: vigil wait {name}{_where(plan)}   End it: vigil stop {name}{_where(plan)}",
+                file=sys.stderr,
+            )
         raise typer.Exit(130) from None
     raise typer.Exit(exit_code(verdict, manner, plan))
 
 
 def exit_code(verdict: Verdict, manner: Manner, plan: Plan) -> int:
     """Return the exit code: degraded counts where an expectation failed or with `--strict`."""
-    if verdict.word is Word.DEGRADED and not (manner.strict or plan.model is not None or verdict.ready_level != "token"):
+    if verdict.word is Word.DEGRADED and not (
+        manner.strict or plan.model is not None or verdict.ready_level != "token"
+    ):
         return 0
     return verdict.exit_code
 

@@ -9,10 +9,10 @@ from vigil.engine_table import EngineTable, MetricNames, Phase, Sign
 
 _SIGNS = (
     Sign(phase=Phase.SERVING, text="listening on http"),
-    Sign(phase=Phase.LAUNCHING, text=": initializing ...", since="b11300 (llama.cpp#29125)"),
+    Sign(phase=Phase.LAUNCHING, text=": initializing ...", since="September 2026 (llama.cpp#29125)"),
     Sign(phase=Phase.LAUNCHING, text="common_params_print_info: verbosity", since="2026"),
     Sign(phase=Phase.LAUNCHING, text="build: ", pattern=r"^build: \d+ \(", since="to early 2026"),
-    Sign(phase=Phase.LAUNCHING, text="HTTP server is listening, hostname", since="to b6500"),
+    Sign(phase=Phase.LAUNCHING, text="HTTP server is listening, hostname", since="to early 2026"),
     Sign(phase=Phase.LOADING_DRAFT, text="loading draft model"),
     Sign(phase=Phase.LOADING_WEIGHTS, text="loading model '"),
     Sign(phase=Phase.LOADING_WEIGHTS, text="main: loading model"),
@@ -23,7 +23,7 @@ _SIGNS = (
     Sign(phase=Phase.ALLOCATING_KV, text="llama_kv_cache"),
     Sign(phase=Phase.ALLOCATING_KV, text="constructing llama_context"),
     Sign(phase=Phase.WARMING_UP, text="warming up the model with an empty run"),
-    Sign(phase=Phase.WARMING_UP, text="initializing, n_slots", since="b11300"),
+    Sign(phase=Phase.WARMING_UP, text="initializing, n_slots", since="seen in b11434"),
     Sign(phase=Phase.WARMING_UP, text="initializing slots, n_slots", since="to mid 2026"),
     # The socket is bound before the load already; what follows the model is only the main loop.
     Sign(phase=Phase.WARMING_UP, text=": model loaded"),

@@ -8,9 +8,9 @@ from vigil.engines.bars import COUNTED, DOWNLOADING, LOADING
 
 _SIGNS = (
     Sign(phase=Phase.SERVING, text="The server is fired up and ready to roll!"),
-    Sign(phase=Phase.IMPORTING, text="'sglang serve' is the recommended entrypoint", since="0.5.9"),
-    Sign(phase=Phase.IMPORTING, text="server_args=ServerArgs(", since="to about 0.5.18"),
-    Sign(phase=Phase.IMPORTING, text="server_args={", since="0.5.23"),
+    Sign(phase=Phase.IMPORTING, text="'sglang serve' is the recommended entrypoint", since="0.5.10 or before"),
+    Sign(phase=Phase.IMPORTING, text="server_args=ServerArgs(", since="0.5.17 at least"),
+    Sign(phase=Phase.IMPORTING, text="server_args={", since="0.5.23 or before"),
     # "Init torch distributed begin" (to about 0.5.17) and "Init parallel begin" are no signs: a draft repeats them.
     Sign(phase=Phase.LOADING_WEIGHTS, text="Load weight begin", starts=True),
     *LOADING,
@@ -19,14 +19,14 @@ _SIGNS = (
     Sign(phase=Phase.ALLOCATING_KV, text="Memory pool end"),
     Sign(phase=Phase.COMPILING, text="DeepGEMM JIT"),
     Sign(phase=Phase.COMPILING, text="DeepGEMM warmup:", pattern=COUNTED),
-    Sign(phase=Phase.COMPILING, text="Running FlashInfer autotune", since="0.5.6"),
+    Sign(phase=Phase.COMPILING, text="Running FlashInfer autotune", since="0.5.10 or before"),
     # "Capture cuda graph begin" (to 0.5.10), "Capture target verify CUDA graph begin" (0.5.17 on), and draft, cpu, npu.
     Sign(phase=Phase.CAPTURING_GRAPHS, text=" graph begin", pattern=r"Capture [A-Za-z_ ]{2,40} graph begin"),
     Sign(phase=Phase.CAPTURING_GRAPHS, text=" graph end", pattern=r"Capture [A-Za-z_ ]{2,40} graph end"),
     Sign(phase=Phase.CAPTURING_GRAPHS, text="Capturing batches", pattern=COUNTED),
-    Sign(phase=Phase.CAPTURING_GRAPHS, text="Capturing num tokens", pattern=COUNTED, since="0.5.10"),
+    Sign(phase=Phase.CAPTURING_GRAPHS, text="Capturing num tokens", pattern=COUNTED, since="0.5.10 or before"),
     Sign(phase=Phase.BINDING, text="max_total_num_tokens=", pattern=r"\] max_total_num_tokens=\d"),
-    Sign(phase=Phase.BINDING, text="Engine startup timings (s):", since="0.5.17"),
+    Sign(phase=Phase.BINDING, text="Engine startup timings (s):", since="0.5.17 or before"),
     Sign(phase=Phase.BINDING, text="Started server process"),
     # uvicorn calls its start-up complete before SGLang has served its own warm-up request: /health still says 503.
     Sign(phase=Phase.WARMING_UP, text="Application startup complete."),

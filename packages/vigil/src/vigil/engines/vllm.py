@@ -10,11 +10,7 @@ from vigil.engines.bars import COUNTED, DOWNLOADING, LOADING
 
 _SIGNS = (
     Sign(phase=Phase.SERVING, text="Application startup complete."),
-    Sign(phase=Phase.IMPORTING, text="vLLM API server version", since="to about 0.13"),
     Sign(phase=Phase.IMPORTING, text="non-default args:"),
-    Sign(phase=Phase.IMPORTING, text="Resolved architecture:"),
-    Sign(phase=Phase.IMPORTING, text="LLM engine (v"),
-    Sign(phase=Phase.IMPORTING, text="distributed_init_method="),
     Sign(phase=Phase.LOADING_WEIGHTS, text="Starting to load model"),
     Sign(phase=Phase.LOADING_DRAFT, text="Loading drafter model"),
     *LOADING,
@@ -23,7 +19,6 @@ _SIGNS = (
     Sign(phase=Phase.ALLOCATING_KV, text="Model loading took"),
     Sign(phase=Phase.COMPILING, text="Using cache directory:", pattern=r"torch\.compile"),
     Sign(phase=Phase.COMPILING, text="Dynamo bytecode transform time"),
-    Sign(phase=Phase.COMPILING, text="Start compiling function", since="0.32"),
     Sign(phase=Phase.COMPILING, text="Compiling a graph for"),
     Sign(phase=Phase.COMPILING, text="Directly load"),
     Sign(phase=Phase.COMPILING, text="torch.compile takes"),
@@ -34,7 +29,6 @@ _SIGNS = (
     Sign(phase=Phase.CAPTURING_GRAPHS, text="Capturing CUDA graph", pattern=COUNTED),
     Sign(phase=Phase.CAPTURING_GRAPHS, text="CUDA graphs", pattern=r"Capturing [\w -]{0,40}CUDA graphs"),
     Sign(phase=Phase.CAPTURING_GRAPHS, text="Capturing model for speculator"),
-    Sign(phase=Phase.CAPTURING_GRAPHS, text="Capturing the model for CUDA graphs"),
     Sign(phase=Phase.CAPTURING_GRAPHS, text="Graph capturing finished"),
     Sign(phase=Phase.BINDING, text="init engine (profile, create kv cache, warmup model) took"),
     Sign(phase=Phase.BINDING, text="Starting vLLM API server", since="to about 0.31"),

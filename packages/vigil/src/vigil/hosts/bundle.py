@@ -5,7 +5,6 @@ commands afterwards (`python3 -` alone would run only at end of input).
 """
 
 import functools
-
 import re
 from importlib import resources
 

@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from ..errors import HostError, NoPythonError, StateError, UnreachableError, UsageError, VigilError
-from .bundle import program
-from .reach import Reach
+from vigil.errors import HostError, NoPythonError, StateError, UnreachableError, UsageError, VigilError
+from vigil.hosts.bundle import program
+from vigil.hosts.reach import Reach
 
 SSH_FAILED = 255
 NOT_FOUND = (126, 127)
@@ -23,7 +23,13 @@ class PortError(HostError):
     """The port that the command asks for is taken on the host."""
 
 
-_ERRORS: dict[str, type[VigilError]] = {"usage": UsageError, "unknown": UsageError, "state": StateError, "python": NoPythonError, "port": PortError}
+_ERRORS: dict[str, type[VigilError]] = {
+    "usage": UsageError,
+    "unknown": UsageError,
+    "state": StateError,
+    "python": NoPythonError,
+    "port": PortError,
+}
 
 
 async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any) -> dict[str, Any]:
@@ -36,7 +42,12 @@ async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any)
     try:
         with anyio.fail_after(timeout_s):
             done = await anyio.run_process(
-                reach.command, input=request, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+                reach.command,
+                input=request,
+                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
             )
     except TimeoutError as error:
         raise UnreachableError(f"{reach.label}: no answer within {timeout_s:.0f} s") from error

@@ -13,13 +13,13 @@ import anyio.abc
 import anyio.from_thread
 import anyio.lowlevel
 from anyio.streams.buffered import BufferedByteReceiveStream
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream
 
-from ..errors import HostError, UnreachableError, VigilError
-from ..observer.core import Observer
-from .bundle import program
-from .call import failure
-from .reach import Reach
+from vigil.errors import HostError, UnreachableError, VigilError
+from vigil.hosts.bundle import program
+from vigil.hosts.call import failure
+from vigil.hosts.reach import Reach
+from vigil.observer.core import Observer
 
 Message = dict[str, Any]
 LONGEST_MESSAGE_BYTES = 64 << 20

@@ -5,8 +5,8 @@ import sys
 
 import msgspec
 
-from ..errors import UsageError
-from .bundle import LOADER
+from vigil.errors import UsageError
+from vigil.hosts.bundle import LOADER
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,10 +44,23 @@ def reach_of(on: str | None, reach: str | None) -> Reach:
         except ValueError as error:
             raise UsageError(f"--reach {reach!r}: {error}") from error
         if not words:
-            raise UsageError("--reach is empty: give a command that runs a program there, such as 'docker exec -i NAME'")
+            raise UsageError(
+                "--reach is empty: give a command that runs a program there, such as 'docker exec -i NAME'"
+            )
         return Reach(label=reach, prefix=words, quoted=words[0].rpartition("/")[2] == "ssh")
     return Reach()
 
 
 # Their config, agents and jumps; only what makes a broken line show itself is added. BatchMode: nobody is there to type.
-_SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
+_SSH = (
+    "ssh",
+    "-T",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=10",
+    "-o",
+    "ServerAliveInterval=5",
+    "-o",
+    "ServerAliveCountMax=3",
+)

@@ -37,9 +37,9 @@ class Main(NamedTuple):
 
 
 class Attempts:
-    """The root, its tree, and the attempts below it. `drain` ships what the log still holds and tells when that is done."""
+    """The root, its tree, and the attempts below it. `drain` ships what the log still holds and tells when it has."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(  # noqa: PLR0913, PLR0917 - it stands between all the parts
         self,
         watch: Watch,
         target: Optional[Target],

@@ -74,7 +74,7 @@ def count_tokens(body: bytes) -> Optional[int]:
 
 
 class Completions:
-    """One completion at a time, in a thread that lives as long as it is wanted. A later command replaces one that waits."""
+    """One completion at a time, in a thread that ends when none is wanted. A later command replaces one that waits."""
 
     def __init__(self, target: Target, keys: KeyRing, report: Reporter, answered: Callable[[Reply], None]) -> None:
         self._target = target

@@ -18,8 +18,8 @@ TICK_S = 0.9
 class Observer:
     """Looks at one server. `write` gets each fact as a dict, one at a time, from the loop's thread or a probe's.
 
-    `submit` may be called from any thread; `run` returns after `quit`. `congested` tells that facts pile up at the other end, so
-    that the log waits; `broken` that nobody reads them any more, which ends the observer.
+    `submit` may be called from any thread; `run` returns after `quit`. `congested` tells that facts pile up at the
+    other end, so that the log waits; `broken` that nobody reads them any more, which ends the observer.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ PIDFD_LIMIT = 256
 
 
 class Deaths:
-    """The processes whose end matters. `fileno` becomes readable when one of them ended, where the kernel is `immediate`."""
+    """The processes whose end matters. `fileno` becomes readable when one ended, where the kernel is `immediate`."""
 
     def __init__(self, use_pidfd: bool = True) -> None:  # noqa: FBT001, FBT002
         self._epoll = select.epoll()
@@ -56,7 +56,7 @@ class Deaths:
             os.close(fd)
 
     def ended(self, *, look: bool = True) -> List[int]:
-        """Return the pids that ended since they were added, and drop them. `look`: also look at those without a pidfd."""
+        """Return the pids that ended since they were added, and drop them. `look`: also at those without a pidfd."""
         gone, self._gone = self._gone, []
         if self._by_fd:
             gone += [self._by_fd[fd] for fd, _ in self._epoll.poll(0)]

@@ -1,7 +1,7 @@
 """One HTTP exchange with one deadline for all of it, however the other side trickles.
 
-`http.client` has a time-out for each read only, follows an endless header, and costs three times as much; this runs twenty times
-a second beside a server that loads.
+`http.client` has a time-out for each read only and costs several times as much; this runs twenty times a second
+beside a server that loads.
 """
 
 import ipaddress

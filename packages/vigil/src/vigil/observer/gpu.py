@@ -4,23 +4,22 @@ import ctypes
 import threading
 from typing import Any, List, NamedTuple, Optional
 
-
 PATIENCE_S = 0.05
 
 
 class GpuUse(NamedTuple):
-    """`used_bytes`: memory in use, over all GPUs. `busy`: load of the busiest one, 0 to 1, None where it is not told."""
+    """`used_bytes`: memory in use, over all GPUs. `busy`: load of the busiest one, 0 to 1, where it is told."""
 
     used_bytes: int
     busy: Optional[float]
 
 
 class _Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]  # noqa: RUF012
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
 
 
 class _Load(ctypes.Structure):
-    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]  # noqa: RUF012
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
 
 
 class Nvml:

@@ -9,7 +9,7 @@ from .redact import Redactor, flag_values, secrets_of
 
 
 class KeyRing:
-    """The key from the user, from a variable of ours, or from the server's own command line and environment, in this order."""
+    """The key from the user or a variable of ours, else from the server's own command line or environment."""
 
     def __init__(
         self, redactor: Redactor, given: Optional[str], flags: Sequence[str], variables: Sequence[str]

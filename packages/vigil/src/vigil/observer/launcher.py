@@ -12,7 +12,9 @@ import time
 
 PR_SET_CHILD_SUBREAPER = 36
 LEFTOVER_GRACE_S = 3.0
-EXIT_BYTES = 4096  # exit.json is reserved at the start and filled in place, so that a full disk cannot lose an exit status
+EXIT_BYTES = (
+    4096  # exit.json is reserved at the start and filled in place, so that a full disk cannot lose an exit status
+)
 
 
 def become_subreaper():
@@ -75,7 +77,10 @@ def oom_kills():
         return None
     for _, controllers, path in lines:
         if "memory" in controllers.split(","):
-            candidates = ["/sys/fs/cgroup/memory%s/memory.oom_control" % path, "/sys/fs/cgroup/memory/memory.oom_control"]
+            candidates = [
+                "/sys/fs/cgroup/memory%s/memory.oom_control" % path,
+                "/sys/fs/cgroup/memory/memory.oom_control",
+            ]
         elif not controllers:
             candidates = ["/sys/fs/cgroup%s/memory.events" % path, "/sys/fs/cgroup/memory.events"]
         else:
@@ -182,7 +187,9 @@ class Launcher:
                 "signal": number,
                 "asked_by": self.asked_by,
                 "left": left,
-                "oom_killed": number == signal.SIGKILL and self.asked_by is None and killed_by_oom(self.pid, self.kills_before),
+                "oom_killed": number == signal.SIGKILL
+                and self.asked_by is None
+                and killed_by_oom(self.pid, self.kills_before),
                 "at_wall_s": time.time(),
             },
         )

@@ -15,14 +15,14 @@ _UNSAFE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u206
 
 
 class RawLine(NamedTuple):
-    """One line as it stands in the file. `number` counts newlines from 1; updates by `\\r` share it."""
+    r"""One line as it stands in the file. `number` counts newlines from 1; updates by `\r` share it."""
 
     number: int
     raw: bytes
 
 
 def escape(text: str) -> str:
-    """Return `text` with what is not safe to print made visible: `\\x00`, `\\u202e`."""
+    r"""Return `text` with what is not safe to print made visible: `\x00`, `\u202e`."""
     return _UNSAFE.sub(_show, text)
 
 
@@ -44,8 +44,8 @@ def show(raw: bytes) -> str:
 class LineSplitter:
     r"""Lines from bytes, at `\n`, `\r\n` and `\r`.
 
-    Of several `\r` updates in one chunk only the last is given. A line longer than `LINE_BYTES` is cut, with its length as a mark;
-    a run of NULs at its start (the hole that a truncated file leaves) becomes one.
+    Of several `\r` updates in one chunk only the last is given. A line longer than `LINE_BYTES` is cut, with its length
+    as a mark; a run of NULs at its start (the hole that a truncated file leaves) becomes one.
     """
 
     def __init__(self, lines_before: int = 0) -> None:

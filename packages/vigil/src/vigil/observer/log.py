@@ -20,8 +20,8 @@ QUIET_S = 1.0
 class LogTail:
     """One log file, named by its path. It is never held open for writing and never locked.
 
-    `offset` None: what is there at the first look is history. `offset` with `inode`: resume there; a file that changed since is
-    read from its start. `lines_before`: newlines before `offset`, counted where None.
+    `offset` None: what is there at the first look is history. `offset` with `inode`: resume there; a file that changed
+    since is read from its start. `lines_before`: newlines before `offset`, counted where None.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class LogTail:
         return self._check_rotated(now)
 
     def drain(self, now: float) -> bool:
-        """Read a turn's worth, and once all is read ship the line that is not complete: its writer has ended. Return True then."""
+        """Read a turn's worth; once all is read, ship the open line (its writer has ended) and return True."""
         if self.look(now):
             return False
         if self._fd >= 0:
@@ -197,6 +197,7 @@ class LogTail:
         if history:
             end = min(end, self._history_end)
         begun = self._position
+        silent = False
         while self._position < end:
             chunk = os.pread(self._fd, min(CHUNK_BYTES, end - self._position), self._position)
             if not chunk:
@@ -207,9 +208,13 @@ class LogTail:
                 lines = lines[FACT_LINES:]
             self._position += len(chunk)
             self._open_line = not chunk.endswith(b"\n")
-            self._ship(lines, history=history)
+            silent = not lines
+            if lines:
+                self._ship(lines, history=history)
         if self._position > begun:
             self._grew_s = now
+            if silent:  # growth without a complete line is news as well
+                self._ship([], history=history)
         return self._position < self._size
 
     def _without_partial(self, chunk: bytes) -> bytes:

@@ -3,17 +3,114 @@
 from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 WRAPPERS = frozenset(
-    "sh bash dash zsh ash ksh fish busybox env nohup setsid stdbuf timeout nice ionice chrt taskset numactl tini dumb-init catatonit "
-    "sudo su doas runuser setpriv chroot unshare supervisord".split()
+    {
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "ash",
+        "ksh",
+        "fish",
+        "busybox",
+        "env",
+        "nohup",
+        "setsid",
+        "stdbuf",
+        "timeout",
+        "nice",
+        "ionice",
+        "chrt",
+        "taskset",
+        "numactl",
+        "tini",
+        "dumb-init",
+        "catatonit",
+        "sudo",
+        "su",
+        "doas",
+        "runuser",
+        "setpriv",
+        "chroot",
+        "unshare",
+        "supervisord",
+    }
 )
 HELPERS = frozenset(
-    "sleep tee tail head cat date grep egrep awk gawk mawk sed tr cut sort curl wget ts rotatelogs multilog logger less more nc "
-    "ls rm cp mv mkdir touch chmod ps kill pkill pgrep seq wc test true false echo printf id uname hostname which dirname basename "
-    "nvidia-smi inotifywait flock".split()
+    {
+        "sleep",
+        "tee",
+        "tail",
+        "head",
+        "cat",
+        "date",
+        "grep",
+        "egrep",
+        "awk",
+        "gawk",
+        "mawk",
+        "sed",
+        "tr",
+        "cut",
+        "sort",
+        "curl",
+        "wget",
+        "ts",
+        "rotatelogs",
+        "multilog",
+        "logger",
+        "less",
+        "more",
+        "nc",
+        "ls",
+        "rm",
+        "cp",
+        "mv",
+        "mkdir",
+        "touch",
+        "chmod",
+        "ps",
+        "kill",
+        "pkill",
+        "pgrep",
+        "seq",
+        "wc",
+        "test",
+        "true",
+        "false",
+        "echo",
+        "printf",
+        "id",
+        "uname",
+        "hostname",
+        "which",
+        "dirname",
+        "basename",
+        "nvidia-smi",
+        "inotifywait",
+        "flock",
+    }
 )
 # They carry a command line for another place: the engine's words in it do not make them the engine.
 CARRIERS = frozenset(
-    "ssh docker podman nerdctl kubectl crictl srun mpirun vim vi nano emacs screen tmux strace gdb py-spy".split()
+    {
+        "ssh",
+        "docker",
+        "podman",
+        "nerdctl",
+        "kubectl",
+        "crictl",
+        "srun",
+        "mpirun",
+        "vim",
+        "vi",
+        "nano",
+        "emacs",
+        "screen",
+        "tmux",
+        "strace",
+        "gdb",
+        "py-spy",
+    }
 )
 
 
@@ -42,7 +139,7 @@ def base_name(path: str) -> str:
 
 def name_process(comm: str, exe: str, argv: Sequence[str]) -> FrozenSet[str]:
     """Return the names by which a program may be known: file, kernel's name, first word of the command line."""
-    exe_name = base_name(exe[: -len(" (deleted)")] if exe.endswith(" (deleted)") else exe)
+    exe_name = base_name(exe.removesuffix(" (deleted)"))
     first = base_name(argv[0]) if argv else ""
     if exe_name in ("busybox", "coreutils", "toybox"):  # one file, many programs
         applet = argv[1] if first == exe_name and len(argv) > 1 else first
@@ -61,7 +158,7 @@ def is_helper(names: FrozenSet[str]) -> bool:
 
 
 def holds_sign(argv: Sequence[str], signs: Iterable[str]) -> bool:
-    """Tell whether the words of one of `signs` stand in `argv`, in order, each as a word of its own or as a path's last part."""
+    """Tell whether the words of one of `signs` stand in `argv`, in order, each alone or as the end of a path."""
     return any(_holds_words(argv, sign.split()) for sign in signs)
 
 

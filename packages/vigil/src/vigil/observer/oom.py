@@ -1,4 +1,4 @@
-"""Tell whether the kernel killed for want of memory: counters of the memory cgroup (v1 and v2), else of the whole machine."""
+"""Tell whether the kernel killed for want of memory: counters of the memory cgroup (v1 and v2), else of the machine."""
 
 import os
 from typing import Optional, Tuple
@@ -11,7 +11,7 @@ CGROUP_ROOT = "/sys/fs/cgroup"
 def counter_files(cgroup: bytes, root: str = CGROUP_ROOT) -> Tuple[str, ...]:
     """Return the files that may hold the counter for a process with this /proc/PID/cgroup, best first.
 
-    Inside a container the path is often the host's and is not to be seen; the mount's own root is the container's group then.
+    Inside a container the path is often the host's and cannot be seen; the mount's root is the container's group then.
     """
     files = []
     for line in cgroup.decode("utf-8", "replace").splitlines():

@@ -56,7 +56,7 @@ class Standing:
 class Probe:
     """A standing GET. It reports each new outcome, and the same again every `repeat_s` with a count."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self, command: Dict[str, Any], target: Target, keys: KeyRing, report: Reporter, answered: Answered
     ) -> None:
         self._name = str(command.get("probe", ""))
@@ -107,7 +107,7 @@ class Probe:
 
 
 def read_models(body: bytes) -> Tuple[str, ...]:
-    """Return the model ids that a reply lists: `data[].id`, or `models[].model` as llama-server and Ollama add; else nothing."""
+    """Return the model ids that a reply lists: `data[].id`, or `models[].model` as llama-server adds."""
     try:
         reply = json.loads(body)
     except (ValueError, RecursionError):

@@ -128,8 +128,9 @@ def read_last_pid() -> bytes:
 class Arrivals:
     """Tell which processes appeared since the last look.
 
-    A listing of /proc is the dear part, so it is skipped while the kernel's counter of pids stands still. Some containers show
-    a counter of their own making: a listing is made every `LISTING_S` whatever it says, and every time while it is `doubted`.
+    A listing of /proc is the dear part, so it is skipped while the kernel's counter of pids stands still. Some
+    containers show a counter of their own making: a listing is made every `LISTING_S` seconds whatever it says, and at
+    every look while it is `doubted`.
     """
 
     def __init__(self) -> None:

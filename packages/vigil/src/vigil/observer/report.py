@@ -28,10 +28,7 @@ class Reporter:
 
     def say(self, kind: str, **fields: Any) -> None:
         """Write one fact. Fields that are None are left out."""
-        fact: Dict[str, Any] = {"kind": kind, "at_s": 0.0}
-        for name, value in fields.items():
-            if value is not None:
-                fact[name] = value
+        fact = {"kind": kind, "at_s": 0.0, **{name: value for name, value in fields.items() if value is not None}}
         with self._lock:
             fact["at_s"] = time.monotonic()
             self._write(fact)

@@ -19,8 +19,8 @@ class Use(NamedTuple):
 def read_io(pid: int) -> int:
     """Return the bytes that a process moved, 0 where it may not be seen.
 
-    System calls and disk are added up: reads from the page cache show in the first only, page faults of mapped weights in the
-    second only. The number says that something moved, not how much the disk did.
+    System calls and disk are added up: reads from the page cache show in the first only, page faults of mapped weights
+    in the second only. The number says that something moved, not how much the disk did.
     """
     total = 0
     for line in (read_bytes(f"/proc/{pid}/io", 4096) or b"").splitlines():

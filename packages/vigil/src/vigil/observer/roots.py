@@ -1,11 +1,11 @@
-"""Find the process to watch, where our launcher did not start it: by text, by who writes the log, by who holds the port."""
+"""Find the process to watch, where our launcher did not start it: by text, by the log's writer, by the port's owner."""
 
 import os
 import stat
 from typing import Callable, Dict, FrozenSet, Iterable, List, Optional, Sequence, Set, Tuple
 
 from .exchange import Target
-from .mains import base_name, holds_sign, is_helper, is_wrapper, name_process, Process
+from .mains import Process, base_name, holds_sign, is_helper, is_wrapper, name_process
 from .process import all_pids, ancestors, read_argv, read_bytes, read_exe, read_stat
 from .sockets import find_holders, reachable, read_links, read_listeners
 

@@ -38,7 +38,7 @@ def read_listeners(port: int, folder: str = "/proc/net") -> Optional[List[Listen
 
 
 def _listening_lines(path: str) -> Optional[List[bytes]]:
-    """Return the lines of listening sockets. The kernel writes them first: thousands of connections after them are not read."""
+    """Return the lines of listening sockets. The kernel writes them first: the connections after them are not read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -86,19 +86,15 @@ def _parse_address(text: bytes) -> Address:
 
 
 def reachable(listeners: Iterable[Listener], host: str) -> List[Listener]:
-    """Return the listeners that would answer a connection to `host`; one bound to that very address hides those bound to all."""
+    """Return the listeners that would answer a connection to `host`; one bound to that address hides the wide ones."""
     listeners = list(listeners)
     try:
         target = ipaddress.ip_address(host)
     except ValueError:
         return listeners  # a name: which address it means is not ours to resolve here
     exact = [listener for listener in listeners if listener.address == target]
-    wide = [
-        listener
-        for listener in listeners
-        if listener.address.is_unspecified
-        and (listener.address.version == target.version or listener.address.version == 6)  # noqa: PLR2004
-    ]
+    families = {target.version, 6}  # a socket for all IPv6 addresses takes IPv4 as well
+    wide = [found for found in listeners if found.address.is_unspecified and found.address.version in families]
     return exact or wide
 
 

@@ -1,4 +1,4 @@
-"""Run the observer as a program: commands come in on descriptor 0, facts go out on descriptor 1, a JSON object a line."""
+"""Run the observer as a program: commands come in on descriptor 0, facts go out on descriptor 1, as JSON lines."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class Outlet:
             self._ready.notify()
 
     def congested(self) -> bool:
-        """Tell whether the reader lags behind: the log waits in its file then. One that took nothing for long counts as gone."""
+        """Tell whether the reader lags: the log waits in its file then. One that took nothing for long is gone."""
         if self._bytes and time.monotonic() - self._moved_s > GIVE_UP_S:
             self.broken = True
         return self._bytes > CONGESTED_BYTES

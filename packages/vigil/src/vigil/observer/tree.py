@@ -35,7 +35,7 @@ class Member:
 
 
 class Tree:
-    """A root and all that came from it. `adopter`: a process that orphans of this tree are given to, itself no member."""
+    """A root and all that came from it. `adopter`: the process that orphans of this tree go to, itself no member."""
 
     def __init__(self, root: Stat, arrivals: Arrivals, now: float, adopter: int = 0) -> None:
         self.root = root.pid
@@ -76,7 +76,7 @@ class Tree:
         return self.members.pop(pid, None)
 
     def renew(self, *, all_names: bool) -> Tuple[Set[int], List[Stat]]:
-        """Read again the members whose names may have changed. Return the pids that are gone, and the stats that were read.
+        """Read the members whose names may have changed. Return the pids that are gone, and the stats that were read.
 
         `all_names`: read every member, also those that have not changed for long.
         """

@@ -1,5 +1,5 @@
 """What is remembered on this host about earlier starts."""
 
-from .history import Expected, History, state_folder
+from vigil.store.history import Expected, History, state_folder
 
 __all__ = ["Expected", "History", "state_folder"]

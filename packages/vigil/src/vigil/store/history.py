@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..plan import Plan
-from ..verdict import Verdict, Word
+from vigil.plan import Plan
+from vigil.verdict import Verdict, Word
 
 KEPT = 20
 _TABLE = """

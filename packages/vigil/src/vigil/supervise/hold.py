@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from ..hosts import Reach
-from ..hosts.bundle import program
-from .start import Started
+from vigil.hosts import Reach
+from vigil.hosts.bundle import program
+from vigil.supervise.start import Started
 
 
 @asynccontextmanager
@@ -20,7 +20,11 @@ async def hold(reach: Reach, started: Started | None, grace_s: float = 30.0) -> 
         return
     request = {"verb": "hold", "args": {"name": started.name, "grace_s": grace_s, "by": "the end of vigil --attached"}}
     process = await anyio.open_process(
-        reach.command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        reach.command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     assert process.stdin is not None  # noqa: S101 - opened with a pipe
     try:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..trace import read
-from ..verdict import Verdict, Word
-from .session import Session
+from vigil.supervise.session import Session
+from vigil.trace import read
+from vigil.verdict import Verdict, Word
 
 
 def replay(path: Path) -> Iterator[Verdict]:

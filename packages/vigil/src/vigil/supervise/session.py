@@ -2,17 +2,19 @@
 
 import msgspec
 
-from ..engine_table import EngineTable
-from ..engines import address, asks_speculation, detect, detect_text, served_model, table
-from ..facts import AnyFact, LogGrew, MainStarted
-from ..plan import Plan
-from ..verdict import Asked, Effect, State, Verdict, report, step
+from vigil.engine_table import EngineTable
+from vigil.engines import address, asks_speculation, detect, detect_text, served_model, table
+from vigil.facts import AnyFact, LogGrew, MainStarted
+from vigil.plan import Plan
+from vigil.verdict import Asked, Effect, State, Verdict, report, step
 
 
 class Session:
     """Takes facts in, one after another; knows the verdict."""
 
-    def __init__(self, plan: Plan, slowest_quiet_s: dict[str, float] | None = None, expected_s: float | None = None) -> None:
+    def __init__(
+        self, plan: Plan, slowest_quiet_s: dict[str, float] | None = None, expected_s: float | None = None
+    ) -> None:
         self.plan = plan
         self.table = table_of(plan)
         self._fixed = plan.engine is not None or bool(plan.command)

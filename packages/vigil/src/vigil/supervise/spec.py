@@ -4,11 +4,11 @@ import os
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..engine_table import EngineTable
-from ..engines import TABLES
-from ..errors import UsageError
-from ..plan import Plan
-from ..verdict import AskToken, Effect, Keep, Look, Probe, ReadMetrics, State
+from vigil.engine_table import EngineTable
+from vigil.engines import TABLES
+from vigil.errors import UsageError
+from vigil.plan import Plan
+from vigil.verdict import AskToken, Effect, Keep, Look, Probe, ReadMetrics, State
 
 HIGHEST_PORT = 65535
 

@@ -7,14 +7,14 @@ from typing import Any
 import anyio
 import msgspec
 
-from ..diagnosis.cause import Cause
-from ..errors import UsageError, VigilError
-from ..hosts import CommandError, PortError, Reach, call
-from ..plan import Plan
-from ..screen import hide_in_command
-from ..verdict import EXIT_CODES, Evidence, Verdict, Word
-from .session import Session
-from .spec import parse_url
+from vigil.diagnosis.cause import Cause
+from vigil.errors import UsageError, VigilError
+from vigil.hosts import CommandError, PortError, Reach, call
+from vigil.plan import Plan
+from vigil.screen import hide_in_command
+from vigil.supervise.session import Session
+from vigil.supervise.spec import parse_url
+from vigil.verdict import EXIT_CODES, Evidence, Verdict, Word
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,14 +57,22 @@ def made_name(plan: Plan, session: Session, port: int | None) -> str:
     """Return a name for a plan without one: the engine, or the program, and the port."""
     engine = session.table.name
     base = engine if engine != "generic" else PurePath(plan.command[0]).stem or "server"
-    safe = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in base).strip("-")[:40] or "server"
+    safe = (
+        "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in base).strip("-")[:40] or "server"
+    )
     return f"{safe}-{port}" if port else safe
 
 
 def kept_plan(plan: Plan, session: Session) -> dict[str, Any]:
     """Return the plan as it is kept in the state folder: without environment values and secrets."""
     kept = msgspec.structs.replace(
-        plan, env={}, command=hide_in_command(plan.command), on=None, reach=None, engine=session.table.name, url=session.state.asked.url
+        plan,
+        env={},
+        command=hide_in_command(plan.command),
+        on=None,
+        reach=None,
+        engine=session.table.name,
+        url=session.state.asked.url,
     )
     return {**msgspec.to_builtins(kept), "plan_id": plan.id, "speculation": session.state.asked.speculation}
 
@@ -106,10 +114,17 @@ async def adopt(plan: Plan, reach: Reach) -> tuple[Plan, Started]:
     try:
         before = msgspec.convert(kept, Plan)
     except msgspec.ValidationError as error:
-        raise UsageError(f"the state of {plan.name} on {reach.label} was written by another version: {error}") from error
+        raise UsageError(
+            f"the state of {plan.name} on {reach.label} was written by another version: {error}"
+        ) from error
     life = known.get("life") or {}
     full = msgspec.structs.replace(
-        plan, engine=plan.engine or before.engine, job=before.job, url=plan.url or before.url, model=plan.model or before.model, ready=before.ready
+        plan,
+        engine=plan.engine or before.engine,
+        job=before.job,
+        url=plan.url or before.url,
+        model=plan.model or before.model,
+        ready=before.ready,
     )
     started = Started(name=plan.name, folder=known["folder"], log=life.get("log", ""), began_s=time.monotonic())
     return msgspec.structs.replace(full, log=plan.log), started
@@ -124,6 +139,13 @@ async def note(reach: Reach, started: Started, verdict: Verdict) -> None:
     """Keep the verdict beside the server; a host that cannot be reached any more keeps the one before."""
     with anyio.move_on_after(10.0, shield=True):
         try:
-            await call(reach, "note", timeout_s=10.0, name=started.name, folder=started.folder, verdict=msgspec.to_builtins(verdict))
+            await call(
+                reach,
+                "note",
+                timeout_s=10.0,
+                name=started.name,
+                folder=started.folder,
+                verdict=msgspec.to_builtins(verdict),
+            )
         except VigilError:
             return

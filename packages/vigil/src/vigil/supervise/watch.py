@@ -13,18 +13,18 @@ import anyio
 import anyio.abc
 import msgspec
 
-from .. import __version__
-from ..errors import HostError, NoPythonError, VigilError
-from ..facts import AnyFact, Lost, Reached, Ticked, Troubled
-from ..hosts import Link, Reach, open_link, reach_of, why_ended
-from ..plan import Plan
-from ..screen import hide_in_command
-from ..store import History
-from ..trace import Header, Writer
-from ..verdict import SERVING, Effect, Verdict, Word
-from . import start
-from .session import Session
-from .spec import command_of, watch_command
+from vigil import __version__
+from vigil.errors import HostError, NoPythonError, VigilError
+from vigil.facts import AnyFact, Lost, Reached, Ticked, Troubled
+from vigil.hosts import Link, Reach, open_link, reach_of, why_ended
+from vigil.plan import Plan
+from vigil.screen import hide_in_command
+from vigil.store import History
+from vigil.supervise import start
+from vigil.supervise.session import Session
+from vigil.supervise.spec import command_of, watch_command
+from vigil.trace import Header, Writer
+from vigil.verdict import SERVING, Effect, Verdict, Word
 
 RECONNECT_FIRST_S = 0.5
 RECONNECT_MOST_S = 5.0
@@ -165,7 +165,9 @@ class Watch:
                 return
             final = isinstance(error, NoPythonError)
             self._take(Lost(at_s=self.elapsed_s, why=str(error), final=final))
-            pause_s = RECONNECT_FIRST_S if self.elapsed_s - began_s > RECONNECT_MOST_S else min(pause_s * 2, RECONNECT_MOST_S)
+            pause_s = (
+                RECONNECT_FIRST_S if self.elapsed_s - began_s > RECONNECT_MOST_S else min(pause_s * 2, RECONNECT_MOST_S)
+            )
             await anyio.sleep(pause_s)
 
     async def _one_link(self) -> VigilError:
@@ -228,7 +230,12 @@ class Watch:
     def _tell(self) -> None:
         state = self.session.state
         word = state.judged.word
-        told = (word, state.startup.phase, state.judged.reason if word is not Word.STARTING else "", len(state.process.ended))
+        told = (
+            word,
+            state.startup.phase,
+            state.judged.reason if word is not Word.STARTING else "",
+            len(state.process.ended),
+        )
         if word is not Word.STARTING and not (self.follow and word in SERVING):
             self.over = True
             self._finished.set()
@@ -241,7 +248,11 @@ class Watch:
         """Keep how it went, beside the server and in the history; stop it where the user asked for that."""
         self.over = True
         verdict = self.now
-        if self.plan.on_timeout == "stop" and verdict.word in {Word.STALLED, Word.TIMED_OUT} and self.launched is not None:
+        if (
+            self.plan.on_timeout == "stop"
+            and verdict.word in {Word.STALLED, Word.TIMED_OUT}
+            and self.launched is not None
+        ):
             await start.stop(self.reach, self.plan.name or "", 30.0, whoami())
         if self.launched is None:
             return
@@ -262,5 +273,3 @@ def whoami() -> str:
     """Return user@host, for the record of who asked for something."""
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
     return f"{user}@{socket.gethostname()}"
-
-

@@ -1,10 +1,10 @@
 """Meaning: `step` turns one fact after another into a verdict. Pure; see `step`."""
 
-from .effects import AskToken, Effect, Keep, Look, Probe, ReadMetrics
-from .report import report
-from .state import Asked, Judgement, State
-from .step import step
-from .words import EXIT_CODES, OVER, SERVING, Attempt, Evidence, PhaseSpan, Verdict, Word
+from vigil.verdict.effects import AskToken, Effect, Keep, Look, Probe, ReadMetrics
+from vigil.verdict.report import report
+from vigil.verdict.state import Asked, Judgement, State
+from vigil.verdict.step import step
+from vigil.verdict.words import EXIT_CODES, OVER, SERVING, Attempt, Evidence, PhaseSpan, Verdict, Word
 
 __all__ = [
     "EXIT_CODES",

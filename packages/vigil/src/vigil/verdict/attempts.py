@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ..diagnosis import diagnose
-from ..diagnosis.cause import End
-from ..engine_table import EngineTable, Phase
-from ..facts import Line
-from ..policy import Policy
-from .state import Life, Log, Movement, Serving, Startup, State
-from .words import PhaseSpan
+from vigil.diagnosis import diagnose
+from vigil.diagnosis.cause import End
+from vigil.engine_table import EngineTable, Phase
+from vigil.facts import Line
+from vigil.policy import Policy
+from vigil.verdict.state import Life, Log, Movement, Serving, Startup, State
+from vigil.verdict.words import PhaseSpan
 
 KEPT_ENDED = 50
 KEPT_LINES = 3000
@@ -42,7 +42,9 @@ def begin(state: State, life: Life, first_phase: Phase) -> State:
     )
 
 
-def end(state: State, table: EngineTable, *, code: int | None = None, signal: int | None = None, oom_killed: bool = False) -> State:
+def end(
+    state: State, table: EngineTable, *, code: int | None = None, signal: int | None = None, oom_killed: bool = False
+) -> State:
     """End the present attempt and find out why it ended."""
     life = state.process.life
     if life is None:

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from ..engine_table import EngineTable
-from .state import State
-from .words import SERVING
+from vigil.engine_table import EngineTable
+from vigil.verdict.state import State
+from vigil.verdict.words import SERVING
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -48,7 +48,22 @@ class AskToken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 Order = Probe | ReadMetrics | Look | Keep
 Effect = Order | AskToken
 
-MATTERS = ("rror", "Traceback", "xception", "atal", "FATAL", "ERR", "OOM", "out of memory", "abort", "SIG", "Killed", "died", "crash", "ASSERT")
+MATTERS = (
+    "rror",
+    "Traceback",
+    "xception",
+    "atal",
+    "FATAL",
+    "ERR",
+    "OOM",
+    "out of memory",
+    "abort",
+    "SIG",
+    "Killed",
+    "died",
+    "crash",
+    "ASSERT",
+)
 
 
 def standing_orders(state: State, table: EngineTable) -> tuple[Order, ...]:
@@ -61,7 +76,13 @@ def standing_orders(state: State, table: EngineTable) -> tuple[Order, ...]:
     if state.asked.job or not state.asked.serves:
         return (look, keep)
     models = Probe(probe="models", path=table.models_path, every_s=0.0 if up else policy.probe_every_s, timeout_s=10.0)
-    return (look, keep, models, _health(state, table, up=up), ReadMetrics(every_s=policy.metrics_every_s if up else 0.0))
+    return (
+        look,
+        keep,
+        models,
+        _health(state, table, up=up),
+        ReadMetrics(every_s=policy.metrics_every_s if up else 0.0),
+    )
 
 
 def _health(state: State, table: EngineTable, *, up: bool) -> Probe:
@@ -69,4 +90,9 @@ def _health(state: State, table: EngineTable, *, up: bool) -> Probe:
     policy = state.asked.policy
     wanted = state.asked.ready == "http" or not table.health_costs_token
     pace_s = policy.health_every_s if up else max(policy.probe_every_s, 0.2 * state.asked.time_scale)
-    return Probe(probe="health", path=table.health_path, every_s=pace_s if wanted else 0.0, timeout_s=max(1.0, policy.token_timeout_s + 5.0))
+    return Probe(
+        probe="health",
+        path=table.health_path,
+        every_s=pace_s if wanted else 0.0,
+        timeout_s=max(1.0, policy.token_timeout_s + 5.0),
+    )

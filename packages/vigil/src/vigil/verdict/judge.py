@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ..diagnosis.cause import Cause
-from ..engine_table import EngineTable
-from ..screen import duration
-from . import attempts, serving, stall
-from .state import Judgement, Life, State
-from .words import Evidence, Word
+from vigil.diagnosis.cause import Cause
+from vigil.engine_table import EngineTable
+from vigil.screen import duration
+from vigil.verdict import attempts, serving, stall
+from vigil.verdict.state import Judgement, Life, State
+from vigil.verdict.words import Evidence, Word
 
 Rule = Callable[[State, EngineTable], Judgement | None]
 SERVER_ERROR = 500
@@ -34,7 +34,9 @@ def unreachable(state: State, _table: EngineTable) -> Judgement | None:
         return None
     gone_s = state.now_s - link.lost_s
     if not link.final and gone_s <= state.asked.policy.unreachable_after_s:
-        return replace(state.judged, reason=f"connection lost ({link.lost_why}), trying again; last known: {state.judged.word}")
+        return replace(
+            state.judged, reason=f"connection lost ({link.lost_why}), trying again; last known: {state.judged.word}"
+        )
     known = f"last known: {state.judged.word}, {duration(max(0.0, link.lost_s))} after the start of the watching"
     reason = f"{state.asked.host} cannot be reached: {link.lost_why}; {known}"
     return Judgement(word=Word.UNREACHABLE, reason=reason, evidence=(Evidence(text=link.lost_why),))
@@ -48,11 +50,18 @@ def over(state: State, table: EngineTable) -> Judgement | None:
     how = Evidence(text=_how(root.code, root.signal, oom_killed=root.oom_killed), fact=state.process.root_fact)
     if root.rebooted:
         cause = _reboot_cause()
-        return Judgement(word=Word.CRASHED, reason="the host was rebooted: nothing of that start is left", cause=cause, evidence=(how,))
+        return Judgement(
+            word=Word.CRASHED,
+            reason="the host was rebooted: nothing of that start is left",
+            cause=cause,
+            evidence=(how,),
+        )
     if state.stop_by is not None:
         return Judgement(word=Word.STOPPED, reason=f"stopped by {state.stop_by}", evidence=(how, *_leftovers(state)))
     if state.asked.job and root.code == 0:
-        return Judgement(word=Word.FINISHED, reason="the job ended by itself with exit code 0", evidence=(how, *_leftovers(state)))
+        return Judgement(
+            word=Word.FINISHED, reason="the job ended by itself with exit code 0", evidence=(how, *_leftovers(state))
+        )
     looped = looping(state, table)
     if looped is not None:
         return replace(looped, evidence=(how, *looped.evidence))
@@ -64,7 +73,11 @@ def _crashed(state: State, last: Life | None, evidence: tuple[Evidence, ...]) ->
     cause = last.why if last else None
     how = _how(last.code, last.signal, oom_killed=last.oom_killed) if last else "it ended"
     when = _when(last) if last else ""
-    lies = " (exit code 0 is a crash here: nobody asked it to end)" if last and last.code == 0 and not state.asked.job else ""
+    lies = (
+        " (exit code 0 is a crash here: nobody asked it to end)"
+        if last and last.code == 0 and not state.asked.job
+        else ""
+    )
     return Judgement(word=Word.CRASHED, reason=f"{how} {when}{lies}".strip(), cause=cause, evidence=evidence)
 
 
@@ -79,7 +92,11 @@ def _leftovers(state: State) -> tuple[Evidence, ...]:
     root = state.process.root
     if root is None or not root.left:
         return ()
-    return (Evidence(text=f"{root.left} processes of its tree were left behind and were ended", fact=state.process.root_fact),)
+    return (
+        Evidence(
+            text=f"{root.left} processes of its tree were left behind and were ended", fact=state.process.root_fact
+        ),
+    )
 
 
 def _how(code: int | None, signal: int | None, *, oom_killed: bool) -> str:
@@ -116,7 +133,8 @@ def looping(state: State, _table: EngineTable) -> Judgement | None:
     how = _how(last.code, last.signal, oom_killed=last.oom_killed)
     reason = f"attempt {last.n} ended like {alike - 1} before it{why} ({how}, {_when(last)}); {so}"
     seen = tuple(
-        Evidence(text=f"attempt {life.n} (pid {life.pid}): {_when(life)}", fact=life.ended_fact) for life in ended[-alike:]
+        Evidence(text=f"attempt {life.n} (pid {life.pid}): {_when(life)}", fact=life.ended_fact)
+        for life in ended[-alike:]
     )
     return Judgement(word=Word.CRASH_LOOPING, reason=reason, cause=last.why, evidence=seen[-5:])
 
@@ -154,7 +172,9 @@ def owned_by_another(state: State, _table: EngineTable) -> Judgement | None:
         retry=False,
     )
     reason = f"port {port.port} is held by {who}, not by this server"
-    return Judgement(word=Word.UNHEALTHY, reason=reason, cause=cause, evidence=(Evidence(text=reason, fact=state.serving.port_fact),))
+    return Judgement(
+        word=Word.UNHEALTHY, reason=reason, cause=cause, evidence=(Evidence(text=reason, fact=state.serving.port_fact),)
+    )
 
 
 def served_before(state: State, _table: EngineTable) -> Judgement | None:
@@ -189,8 +209,16 @@ def _ready_evidence(state: State) -> tuple[Evidence, ...]:
     now = state.serving
     seen = [Evidence(text=_ready_reason(state), fact=now.ready_fact)]
     if now.port is not None:
-        owner = {"ours": f"pid {now.port.pid} of the watched tree", "adopted": f"pid {now.port.pid}, watched since it owns the port"}
-        seen.append(Evidence(text=f"port {now.port.port}: {owner.get(now.port.owner, 'owner not to be seen from here')}", fact=now.port_fact))
+        owner = {
+            "ours": f"pid {now.port.pid} of the watched tree",
+            "adopted": f"pid {now.port.pid}, watched since it owns the port",
+        }
+        seen.append(
+            Evidence(
+                text=f"port {now.port.port}: {owner.get(now.port.owner, 'owner not to be seen from here')}",
+                fact=now.port_fact,
+            )
+        )
     return tuple(seen)
 
 
@@ -205,7 +233,10 @@ def _sick(state: State) -> Judgement | None:
         if now.fails or state.now_s - worker.at_s >= policy.worker_patience_s:
             return _unhealthy(f"{text}, and no token comes", worker.fact)
     if now.token is not None and now.fails and now.token.error == "timeout":
-        return _unhealthy(f"a request has no answer for {duration(now.token.latency_s)}, though the process lives{_green(state)}", now.token_fact)
+        return _unhealthy(
+            f"a request has no answer for {duration(now.token.latency_s)}, though the process lives{_green(state)}",
+            now.token_fact,
+        )
     failing_s = state.now_s - now.fail_s if now.fail_s is not None else 0.0
     if now.fails >= ENOUGH_FAILS and failing_s >= policy.fail_patience_s / 2:
         return _unhealthy(f"{_token_failure(state)}{_green(state)}", now.token_fact)
@@ -222,7 +253,9 @@ def _busy(state: State) -> Judgement | None:
     if now.metrics is not None and now.metrics.running is not None:
         numbers = f": {now.metrics.running:.0f} requests run, {now.metrics.waiting or 0:.0f} wait"
     reason = f"our own request had to wait too long, but tokens flow for others{numbers}"
-    return Judgement(word=Word.BUSY, reason=reason, level=now.level, evidence=(Evidence(text=reason, fact=now.token_fact),))
+    return Judgement(
+        word=Word.BUSY, reason=reason, level=now.level, evidence=(Evidence(text=reason, fact=now.token_fact),)
+    )
 
 
 def _unhealthy(reason: str, fact: int) -> Judgement:
@@ -264,7 +297,9 @@ def locked(state: State, _table: EngineTable) -> Judgement | None:
     if status is None or now.models_s is None or state.now_s - now.models_s < state.asked.policy.fail_patience_s / 4:
         return None
     reason = f"it answers {status}: it wants an API key that could not be read from its process; no token was proven (--api-key-env NAME)"
-    return Judgement(word=Word.DEGRADED, reason=reason, level="http", evidence=(Evidence(text=reason, fact=now.models_fact),))
+    return Judgement(
+        word=Word.DEGRADED, reason=reason, level="http", evidence=(Evidence(text=reason, fact=now.models_fact),)
+    )
 
 
 def _refused_status(state: State) -> int | None:
@@ -280,9 +315,15 @@ def lying(state: State, _table: EngineTable) -> Judgement | None:
     policy = state.asked.policy
     if state.asked.job or now.models is None:
         return None
-    if now.models.status in REDIRECTS and now.models_s is not None and state.now_s - now.models_s >= policy.fail_patience_s:
+    if (
+        now.models.status in REDIRECTS
+        and now.models_s is not None
+        and state.now_s - now.models_s >= policy.fail_patience_s
+    ):
         where = f" to {now.models.location}" if now.models.location else ""
-        return _unhealthy(f"it redirects us{where} (HTTP {now.models.status}): no inference server answers there", now.models_fact)
+        return _unhealthy(
+            f"it redirects us{where} (HTTP {now.models.status}): no inference server answers there", now.models_fact
+        )
     failing_s = state.now_s - now.fail_s if now.fail_s is not None else 0.0
     if now.fails >= ENOUGH_FAILS and failing_s >= policy.fail_patience_s and not _only_waits(state):
         return _busy(state) or _unhealthy(f"{_token_failure(state)}{_green(state)}", now.token_fact)
@@ -292,7 +333,11 @@ def lying(state: State, _table: EngineTable) -> Judgement | None:
 def _only_waits(state: State) -> bool:
     """A server that says 503 (loading) or 429 to completions is starting, as long as it moves."""
     token = state.serving.token
-    return token is not None and token.status in (503, serving.TOO_MANY_REQUESTS) and state.now_s - state.movement.at_s < 1.0
+    return (
+        token is not None
+        and token.status in (503, serving.TOO_MANY_REQUESTS)
+        and state.now_s - state.movement.at_s < 1.0
+    )
 
 
 def _hanging(state: State) -> Judgement | None:

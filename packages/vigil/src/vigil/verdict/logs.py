@@ -4,12 +4,12 @@ import re
 
 from msgspec.structs import replace
 
-from ..engine_table import EngineTable, Phase
-from ..facts import Line, LogGrew, LogReset, LogUnreadable
-from ..reading import Reading, read_sign
-from . import attempts, processes
-from .state import Life, Startup, State
-from .words import PhaseSpan
+from vigil.engine_table import EngineTable, Phase
+from vigil.facts import Line, LogGrew, LogReset, LogUnreadable
+from vigil.reading import Reading, read_sign
+from vigil.verdict import attempts, processes
+from vigil.verdict.state import Life, Startup, State
+from vigil.verdict.words import PhaseSpan
 
 # Access lines answer our own probes: the log growing by them says nothing about the start-up.
 _ECHOES = ('"GET /', '"POST /', '"HEAD /')
@@ -76,7 +76,9 @@ def _shape(text: str) -> str:
     return _DIGITS.sub("0", text)
 
 
-def _opens_a_life(state: State, lines: tuple[Line, ...], index: int, reading: Reading | None, table: EngineTable) -> bool:
+def _opens_a_life(
+    state: State, lines: tuple[Line, ...], index: int, reading: Reading | None, table: EngineTable
+) -> bool:
     """Say whether this line is the first of another life (law 5: identity, not sameness of text)."""
     life = state.process.life
     if life is not None and life.sure:

@@ -2,10 +2,23 @@
 
 from msgspec.structs import replace
 
-from ..engine_table import EngineTable
-from ..facts import ChildExited, ChildStarted, Launched, Lost, MainExited, MainStarted, Reached, RootExited, Sampled, StopAsked, Ticked, Troubled
-from . import attempts
-from .state import Life, Movement, State, WorkerDeath
+from vigil.engine_table import EngineTable
+from vigil.facts import (
+    ChildExited,
+    ChildStarted,
+    Launched,
+    Lost,
+    MainExited,
+    MainStarted,
+    Reached,
+    RootExited,
+    Sampled,
+    StopAsked,
+    Ticked,
+    Troubled,
+)
+from vigil.verdict import attempts
+from vigil.verdict.state import Life, Movement, State, WorkerDeath
 
 LONG_LIVED_S = 5.0
 
@@ -16,7 +29,9 @@ def on_reached(state: State, fact: Reached, table: EngineTable) -> State:
     rebooted = bool(link.boot_id and fact.boot_id and fact.boot_id != link.boot_id)
     state = replace(
         state,
-        link=replace(link, boot_id=fact.boot_id or link.boot_id, reached_s=state.now_s, lost_s=None, lost_why="", final=False),
+        link=replace(
+            link, boot_id=fact.boot_id or link.boot_id, reached_s=state.now_s, lost_s=None, lost_why="", final=False
+        ),
         serving=replace(state.serving, asked_s=None, fails=0, fail_s=None, health_bad_s=None),
         movement=replace(state.movement, at_s=state.now_s) if link.lost_s is not None else state.movement,
         orders=(),
@@ -51,7 +66,9 @@ def on_main_started(state: State, fact: MainStarted, table: EngineTable) -> Stat
     life = state.process.life
     same = life is not None and life.pid == fact.pid and life.start_ticks == fact.start_ticks
     if life is not None and (same or (life.pid is None and life.by_log and not fact.seen_late)):
-        named = replace(life, pid=fact.pid, start_ticks=fact.start_ticks, sure=fact.sure or life.sure, wrapped=fact.wrapped)
+        named = replace(
+            life, pid=fact.pid, start_ticks=fact.start_ticks, sure=fact.sure or life.sure, wrapped=fact.wrapped
+        )
         return replace(state, process=replace(state.process, life=named, seen=True))
     state = attempts.end(state, table)
     number = attempts.next_number(state)
@@ -98,7 +115,9 @@ def on_child_started(state: State, fact: ChildStarted, _table: EngineTable) -> S
 
 def on_child_exited(state: State, fact: ChildExited, _table: EngineTable) -> State:
     """A worker's death may end the service without a word; others come and go."""
-    matters = fact.worker or (state.serving.ready_s is not None and fact.lived_s >= LONG_LIVED_S * state.asked.time_scale)
+    matters = fact.worker or (
+        state.serving.ready_s is not None and fact.lived_s >= LONG_LIVED_S * state.asked.time_scale
+    )
     if not matters:
         return state
     death = WorkerDeath(

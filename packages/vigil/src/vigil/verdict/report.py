@@ -1,8 +1,8 @@
 """The verdict as an object: a state, told whole."""
 
-from ..engine_table import EngineTable
-from .state import Life, State
-from .words import EXIT_CODES, Attempt, Verdict
+from vigil.engine_table import EngineTable
+from vigil.verdict.state import Life, State
+from vigil.verdict.words import EXIT_CODES, Attempt, Verdict
 
 LOG_LINE_LIMIT = 500
 
@@ -33,7 +33,10 @@ def report(state: State, table: EngineTable) -> Verdict:
         engine=table.name,
         url=state.asked.url,
         model=_model(state),
-        warnings=(*state.troubles, *((f"the log cannot be read: {state.log.error}",) if state.log.error and not state.log.missing else ())),
+        warnings=(
+            *state.troubles,
+            *((f"the log cannot be read: {state.log.error}",) if state.log.error and not state.log.missing else ()),
+        ),
     )
 
 

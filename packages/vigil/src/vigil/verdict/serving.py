@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from ..engine_table import EngineTable, Phase
-from ..facts import MetricsSeen, PortClosed, PortOpened, ProbeAnswered, TokenAnswered
-from . import logs
-from .effects import AskToken
-from .state import Serving, State
+from vigil.engine_table import EngineTable, Phase
+from vigil.facts import MetricsSeen, PortClosed, PortOpened, ProbeAnswered, TokenAnswered
+from vigil.verdict import logs
+from vigil.verdict.effects import AskToken
+from vigil.verdict.state import Serving, State
 
 OK = 200
 TOO_MANY_REQUESTS = 429

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from ..engine_table import EngineTable
-from ..screen import duration
-from .state import State
-from .words import Evidence
+from vigil.engine_table import EngineTable
+from vigil.screen import duration
+from vigil.verdict.state import State
+from vigil.verdict.words import Evidence
 
 
 class Quiet(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +62,10 @@ def _seen(state: State, quiet_s: float, *, spins: bool) -> list[str]:
         return texts
     texts.append(f"disk and pipes: nothing moved for {duration(quiet_s)}")
     texts.append(f"memory of {last.processes} processes: unchanged ({last.rss_bytes >> 20} MiB)")
-    texts.append("GPU memory: not to be seen" if last.gpu_bytes is None else f"GPU memory: unchanged ({last.gpu_bytes >> 20} MiB)")
+    texts.append(
+        "GPU memory: not to be seen"
+        if last.gpu_bytes is None
+        else f"GPU memory: unchanged ({last.gpu_bytes >> 20} MiB)"
+    )
     texts.append("CPU: busy, which alone is not progress (spinning)" if spins else "CPU: idle")
     return texts

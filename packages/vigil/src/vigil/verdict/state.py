@@ -4,11 +4,11 @@ from typing import Literal
 
 import msgspec
 
-from ..diagnosis.cause import Cause
-from ..engine_table import Phase
-from ..facts import Line, MetricsSeen, PortOpened, ProbeAnswered, RootExited, Sampled, TokenAnswered
-from ..policy import Policy
-from .words import Evidence, PhaseSpan, Word
+from vigil.diagnosis.cause import Cause
+from vigil.engine_table import Phase
+from vigil.facts import Line, MetricsSeen, PortOpened, ProbeAnswered, RootExited, Sampled, TokenAnswered
+from vigil.policy import Policy
+from vigil.verdict.words import Evidence, PhaseSpan, Word
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

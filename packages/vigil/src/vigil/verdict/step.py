@@ -5,12 +5,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from .. import facts
-from ..engine_table import EngineTable
-from . import logs, processes, serving
-from .effects import AskToken, Effect, standing_orders
-from .judge import judge
-from .state import Judgement, State
+from vigil import facts
+from vigil.engine_table import EngineTable
+from vigil.verdict import logs, processes, serving
+from vigil.verdict.effects import AskToken, Effect, standing_orders
+from vigil.verdict.judge import judge
+from vigil.verdict.state import Judgement, State
 
 Handler = Callable[[State, Any, EngineTable], State]
 

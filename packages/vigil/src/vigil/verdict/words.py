@@ -4,8 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
-from ..diagnosis.cause import Cause
-from ..engine_table import Phase
+from vigil.diagnosis.cause import Cause
+from vigil.engine_table import Phase
 
 
 class Word(StrEnum):

@@ -1,0 +1,97 @@
+"""What else must be true of a row, beside the words of its verdicts: each check returns a problem in words, or None."""
+
+import time
+from typing import Any
+
+from fault_run import Run
+
+Problem = str | None
+
+
+def last(run: Run) -> dict[str, Any]:
+    """Return the last verdict said, or an empty one."""
+    return run.said[-1].verdict if run.said else {}
+
+
+def check_gone(run: Run) -> Problem:
+    """No process of the row's tree lives on."""
+    left = run.left()
+    return f"still there: {left}" if left else None
+
+
+def check_port_free(run: Run) -> Problem:
+    """Nobody listens on the row's port."""
+    deadline_s = time.monotonic() + 2
+    while run._port_answers():  # noqa: SLF001 - the runner's own test of the port
+        if time.monotonic() > deadline_s:
+            return f"port {run.port} is held"
+        time.sleep(0.02)
+    return None
+
+
+def check_verified(run: Run) -> Problem:
+    """The port's owner was seen to be the watched tree."""
+    owner = last(run).get("owner")
+    return None if owner in {"verified", "adopted"} else f"owner {owner}"
+
+
+def check_not_early(run: Run) -> Problem:
+    """`ready` was not said before a token could be had."""
+    tokens = run.marks("TOKENS")
+    ready = [said.at_s for said in run.said if said.word == "ready"]
+    if ready and (not tokens or ready[0] < tokens[0] - 0.01):
+        return "ready before a token could be had"
+    return None
+
+
+def check_attempts(run: Run, number: int) -> Problem:
+    """At least so many attempts were seen."""
+    seen = max((len(said.verdict.get("attempts", ())) for said in run.said), default=0)
+    return None if seen >= number else f"{seen} attempts seen"
+
+
+def check_one_life(run: Run) -> Problem:
+    """The server was started once, whatever happened to its watcher."""
+    born = len(run.marks("BORN"))
+    return None if born == 1 else f"started {born} times"
+
+
+def check_alive(run: Run) -> Problem:
+    """Watching never kills: the stuck server is still there."""
+    return None if run.processes() else "the server is gone"
+
+
+def says(run: Run, *texts: str) -> Problem:
+    """The verdict's own words, or our standard error, hold one of the texts."""
+    told = f"{last(run)} {run.errors.read_text(errors='replace')}"
+    return None if any(text in told for text in texts) else f"nothing about {texts[0]!r}"
+
+
+def check_exit_7(run: Run) -> Problem:
+    """The exit code was not lost with the connection."""
+    exits = [attempt.get("exit") for attempt in last(run).get("attempts", ())]
+    return None if 7 in exits else f"exits seen: {exits}"
+
+
+def check_warned(run: Run) -> Problem:
+    """The verdict warns of something."""
+    return None if last(run).get("warnings") else "no warning"
+
+
+CHECKS = {
+    "gone": check_gone,
+    "port_free": check_port_free,
+    "verified": check_verified,
+    "not_early": check_not_early,
+    "attempts_2": lambda run: check_attempts(run, 2),
+    "attempts_3": lambda run: check_attempts(run, 3),
+    "one_life": check_one_life,
+    "alive": check_alive,
+    "exit_7": check_exit_7,
+    "warned": check_warned,
+    "says_oom": lambda run: says(run, "OOM killer"),
+    "says_spinning": lambda run: says(run, "spinning"),
+    "says_python3": lambda run: says(run, "python3"),
+    "any_of": lambda run: None,
+    "collapse": lambda run: None,
+}
