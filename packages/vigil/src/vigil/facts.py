@@ -16,7 +16,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=True
 
 
 class Line(msgspec.Struct, frozen=True, array_like=True):
-    """One line of the server's log, redacted. `number` counts newlines of the file from 1; `\\r` updates share a number."""
+    """One line of the server's log, redacted. `number` counts newlines of the file from 1; updates of a bar share a number."""
 
     number: int
     text: str

@@ -1,7 +1,7 @@
 """`vigil`: the commands, and how errors leave: one line on stderr and an exit code."""
 
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import click
 import typer
@@ -30,9 +30,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _options(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
-    ),
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Bring LLM inference servers up and tell the truth about them."""
 

@@ -29,6 +29,9 @@ Env = Annotated[
 ]
 EnvFile = Annotated[list[Path] | None, typer.Option("--env-file", metavar="FILE", help="Variables, one K=V a line.")]
 Log = Annotated[str | None, typer.Option("--log", metavar="FILE", help="The server's log, on its host.")]
+Url = Annotated[
+    str | None, typer.Option("--url", metavar="URL", help="Where it will answer, if its command line does not say.")
+]
 Cwd = Annotated[str | None, typer.Option("--cwd", metavar="FOLDER", help="Where the command starts, on its host.")]
 Timeout = Annotated[
     str, typer.Option("--timeout", metavar="TIME", help="Give a start-up this long (30s, 15m, 1h; 0: no limit).")
@@ -147,3 +150,12 @@ def engine_name(name: str | None) -> str | None:
     if name is not None and name not in TABLES:
         raise UsageError(f"--engine {name!r}: give one of {', '.join(sorted(TABLES))}")
     return name
+
+
+def address(url: str | None) -> str | None:
+    """Return the address as it was given, if it is one; raise `UsageError` if not."""
+    from vigil.supervise.spec import parse_url
+
+    if url is not None:
+        parse_url(url)
+    return url

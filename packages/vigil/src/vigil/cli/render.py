@@ -64,9 +64,8 @@ def _attempts(verdict: Verdict) -> list[str]:
     for one in verdict.attempts[-SHOWN_ATTEMPTS:]:
         end = "alive" if one.ended_s is None else f"lived {duration(one.ended_s - one.started_s)}"
         how = f", signal {one.signal}" if one.signal else f", exit {one.exit}" if one.exit is not None else ""
-        lines.append(
-            f"    {one.n}: pid {one.pid or '?'}, {end}{how}{', was ready' if one.ready_s is not None else ''}  {one.cause or ''}".rstrip()
-        )
+        served = ", was ready" if one.ready_s is not None else ""
+        lines.append(f"    {one.n}: pid {one.pid or '?'}, {end}{how}{served}  {one.cause or ''}".rstrip())
     return lines
 
 

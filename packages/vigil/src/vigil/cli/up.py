@@ -20,6 +20,7 @@ def command(
     env_file: options.EnvFile = None,
     cwd: options.Cwd = None,
     log: options.Log = None,
+    url: options.Url = None,
     timeout: options.Timeout = "15m",
     for_time: options.ForTime = None,
     ready: options.Ready = "token",
@@ -49,6 +50,7 @@ def command(
         reach=reach,
         engine=options.engine_name(engine),
         log=log,
+        url=options.address(url),
         model=model,
         ready=choice(ready, ("token", "http", "log"), "--ready"),  # type: ignore[arg-type]
         api_key_env=api_key_env,

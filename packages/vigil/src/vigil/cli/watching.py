@@ -43,8 +43,9 @@ def watch_and_exit(plan: Plan, manner: Manner) -> None:
         if plan.attached:
             print(f"vigil: interrupted; {name} is being stopped with us", file=sys.stderr)
         elif name:
+            at = f"{name}{_where(plan)}"
             print(
-                f"vigil: interrupted; {name} goes on. Watch it: vigil wait {name}{_where(plan)}   End it: vigil stop {name}{_where(plan)}",
+                f"vigil: interrupted; {name} goes on. To watch it: vigil wait {at}   To end it: vigil stop {at}",
                 file=sys.stderr,
             )
         raise typer.Exit(130) from None
@@ -82,7 +83,7 @@ async def _watch(plan: Plan, manner: Manner, shown: list[str]) -> Verdict:
             if not told_before and (ends or (manner.follow and verdict.word in SERVING)):
                 tell(verdict, manner, drawing, trace)
         tasks.cancel_scope.cancel()
-        return watch.now
+    return watch.now
 
 
 def tell(verdict: Verdict, manner: Manner, drawing: Drawing, trace: Path | None) -> None:

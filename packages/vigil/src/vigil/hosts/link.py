@@ -5,7 +5,7 @@ import math
 import subprocess
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
 import anyio
@@ -143,10 +143,8 @@ async def _open_remote(reach: Reach) -> AsyncIterator[_RemoteLink]:
             tasks.start_soon(link.read)
             tasks.start_soon(link.read_stderr)
             assert process.stdin is not None  # noqa: S101 - opened with a pipe
-            try:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the exit status says it better
                 await process.stdin.send(program("stdio"))
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                pass  # the end of the messages and the exit status say it better
             yield link
             tasks.cancel_scope.cancel()
     finally:

@@ -211,9 +211,10 @@ class Watch:
         if isinstance(at_s, int | float):
             message["at_s"] = max(0.0, at_s + self._offset_s - self._began_s)
         try:
-            return msgspec.convert(message, AnyFact)
+            fact: AnyFact = msgspec.convert(message, AnyFact)
         except msgspec.ValidationError as error:
             return Troubled(at_s=self.elapsed_s, what=f"the observer sent what is no fact: {error}")
+        return fact
 
     def _take(self, fact: AnyFact) -> tuple[Effect, ...]:
         """Put a fact into the trace and the session, and tell what follows from it."""

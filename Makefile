@@ -1,0 +1,53 @@
+# make install | demo | test | test-engines | faults | bench | docs. Everything lands in git-ignored folders here.
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: install demo check test test-engines faults bench docs clean
+.DEFAULT_GOAL := help
+
+help: ## what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
+
+.venv/.installed: packages/vigil/pyproject.toml requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed (PYTHON=...)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e packages/vigil -r requirements-dev.txt
+	touch $@
+
+install: .venv/.installed ## .venv with vigil and what its checks need
+
+demo: .venv/.installed ## bring a real llama-server up, break it, see the verdicts (under four minutes on a fresh machine)
+	@bash examples/demo.sh
+
+check: .venv/.installed ## format, lint, types, import law
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check ## all checks and tests, under ten minutes
+	bash tests/install-system.sh
+	bash tests/llama/install.sh
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not engine"
+	$(MAKE) --no-print-directory docs
+
+test-engines: .venv/.installed ## the heavy engines: vLLM and SGLang on the CPU
+	bash tests/real/install-vllm.sh
+	bash tests/real/install-sglang.sh
+	$(BIN)/pytest -m engine --timeout 1200
+
+faults: .venv/.installed ## every fault of the table, here and over a real sshd
+	bash tests/install-system.sh
+	$(BIN)/python bench/faults.py --where both
+
+bench: .venv/.installed ## speed and cost, with the peers beside it
+	bash bench/peers/install.sh
+	$(BIN)/python bench/bench.py
+
+docs: .venv/.installed ## build the documentation and check that nothing in it drifted
+	$(BIN)/python docs/generate.py --check
+	$(BIN)/zensical build --clean --strict
+
+clean: ## remove what the targets made
+	rm -rf .venv .engines .peers .demo site
