@@ -43,7 +43,16 @@ def stop_hard(run: Run) -> None:
 def squat(run: Run) -> None:
     """Let another inference server take the port while ours loads."""
     run.wait_mark("BORN")
-    command = [sys.executable, str(FAKES / "squatter.py"), "--port", str(run.port), "--answer", "openai", "--after", f"{run.s(5):g}s"]
+    command = [
+        sys.executable,
+        str(FAKES / "squatter.py"),
+        "--port",
+        str(run.port),
+        "--answer",
+        "openai",
+        "--after",
+        f"{run.s(5):g}s",
+    ]
     squatter = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     run.stack.callback(squatter.wait)
     run.stack.callback(squatter.kill)
@@ -61,7 +70,7 @@ def kill_watcher(run: Run) -> None:
 def kill_watcher_ready(run: Run) -> None:
     """Kill the watching vigil after it said ready, and ask again."""
     run.wait_word("ready")
-    run.said.clear()
+    run.said = []
     replace_watcher(run)
     run.wait_word("ready")
 

@@ -19,14 +19,17 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "faults")]
 
-from rows import SSH, Row
-from sshd import HOST, Sshd, free_port
+from rows import SSH, Row  # noqa: E402 - needs the path above
+
+from sshd import HOST, Sshd, free_port  # noqa: E402 - needs the path above
 
 FAKES = ROOT / "tests" / "fakes"
+SOURCE = pathlib.Path(os.environ.get("FAULTS_SOURCE", ROOT / "packages" / "vigil" / "src"))
 VIGIL = (sys.executable, "-m", "vigil")
-OVER = frozenset({"finished", "refused", "crashed", "stopped", "crash_looping", "stalled", "timed_out", "unhealthy", "unreachable", "starting"})
+SERVING = frozenset({"ready", "busy", "degraded"})
 MARGIN_S = 40.0
 MARKER = "FAULT_ROW"
+LISTENS = "0A"  # as /proc/net/tcp has it
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,7 @@ class Said:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of a row. `problems` is empty where all was as expected; `delay_s` counts from the row's mark to the verdict."""
+    """What became of a row. No `problems`: as expected. `delay_s` counts from the row's mark to the verdict."""
 
     row: Row
     where: str
@@ -64,7 +67,7 @@ class Run:
         self.name = self.id[:60]
         self.port = free_port()
         self.said: list[Said] = []
-        self.env = {**os.environ, "PYTHONPATH": str(ROOT / "packages" / "vigil" / "src")}
+        self.env = {**os.environ, "PYTHONPATH": str(SOURCE)}
         self.exit_code: int | None = None
         self.server: subprocess.Popen[bytes] | None = None
         self.sshd: Sshd | None = None
@@ -95,7 +98,7 @@ class Run:
 
     def wait_word(self, word: str) -> None:
         """Wait until a verdict was printed."""
-        self._wait(lambda: any(said.word == word for said in self.said), f"verdict {word}")
+        self._wait(lambda: any(said.word == word for said in list(self.said)), f"verdict {word}")
 
     def _wait(self, true: Any, what: str) -> None:
         deadline_s = time.monotonic() + self.limit_s
@@ -107,7 +110,9 @@ class Run:
     def call(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         """Run a short vigil command against the row's host."""
         command = [*VIGIL, *words, *self._way()]
-        return subprocess.run(command, env=self.env, capture_output=True, check=False, timeout=self.limit_s, cwd=self.folder)
+        return subprocess.run(
+            command, env=self.env, capture_output=True, check=False, timeout=self.limit_s, cwd=self.folder
+        )
 
     # The play.
 
@@ -127,13 +132,20 @@ class Run:
                 self.act_problem = f"{type(err).__name__}: {err}"
             took_s = time.monotonic() - began_s
             problems = tuple(self._judge(checks))
+            if self.keep is not None and not problems and self.trace.exists():
+                self.keep.mkdir(parents=True, exist_ok=True)
+                shutil.copy(
+                    self.trace, self.keep / f"{re.sub('[^a-z0-9.-]+', '-', self.row.name.lower())}.{self.where}.jsonl"
+                )
             return Outcome(
-                row=self.row, where=self.where, said=self.sequence(), cause=self._cause(), delay_s=self._delay_s(), took_s=round(took_s, 2),
-                problems=problems,
+                row=self.row, where=self.where, said=self.sequence(), cause=self._cause(), delay_s=self._delay_s(),
+                took_s=round(took_s, 2), problems=problems,
             )  # fmt: skip
 
     def _prepare(self, acts: dict[str, Any]) -> None:
-        self.folder = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="vigil-row-", ignore_cleanup_errors=True)))
+        self.folder = pathlib.Path(
+            self.stack.enter_context(tempfile.TemporaryDirectory(prefix="vigil-row-", ignore_cleanup_errors=True))
+        )
         self.mark, self.errors, self.trace = self.folder / "mark", self.folder / "stderr", self.folder / "trace"
         self.state = self.folder / "state"
         self.state.mkdir()
@@ -146,19 +158,24 @@ class Run:
         if prepare is not None:
             prepare(self)
         for command in self.row.before:
-            beside = subprocess.Popen(self.expand(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env)
+            beside = subprocess.Popen(
+                self.expand(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env
+            )
             self.stack.callback(beside.wait)
             self.stack.callback(beside.kill)
         if self.row.before:
-            self._wait(self._port_answers, "squatter")
+            self._wait(self.port_held, "squatter")
 
-    def _port_answers(self) -> bool:
-        return any(line.split()[1].endswith(f":{self.port:04X}") and line.split()[3] == "0A" for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:])
+    def port_held(self) -> bool:
+        """Say whether somebody listens on the row's port."""
+        table = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return any(entry[1].endswith(f":{self.port:04X}") and entry[3] == LISTENS for entry in table)
 
     def expand(self, words: Sequence[str]) -> list[str]:
         """Fill the placeholders."""
         names = {
-            "port": str(self.port), "dir": str(self.folder), "mark": str(self.mark), "py": sys.executable, "fakes": str(FAKES), "scale": str(self.scale),
+            "port": str(self.port), "dir": str(self.folder), "mark": str(self.mark), "py": sys.executable,
+            "fakes": str(FAKES), "scale": str(self.scale),
             "pid": str(self.server.pid) if self.server else "", "1GB": str(int((1 << 30) * self.scale)),
         }  # fmt: skip
 
@@ -171,8 +188,9 @@ class Run:
     def command(self) -> list[str]:
         """Return the whole command line of the fake."""
         row = self.row
-        plain = row.command[0].endswith(".sh") or row.command[1].endswith("job.py")
-        extra = () if plain else ("--mark", "{mark}", "--scale", "{scale}")
+        plain = "{mark}" in row.command
+        late = ("--at-least", "3s") if self.where == SSH and not plain else ()  # our own arrival there is not scaled
+        extra = () if plain else ("--mark", "{mark}", "--scale", "{scale}", *late)
         return self.expand((*row.wrap, *row.command, *row.faults, *extra))
 
     def _way(self) -> list[str]:
@@ -187,7 +205,9 @@ class Run:
         if row.verb == "wait":
             with (self.folder / "log").open("ab") as log:
                 env = {**self.env, MARKER: self.id}
-                self.server = subprocess.Popen(self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
+                self.server = subprocess.Popen(
+                    self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=env, start_new_session=True
+                )
             if "{pid}" not in row.options:
                 threading.Thread(target=self.server.wait, daemon=True).start()
             self.watch(["wait", f"http://127.0.0.1:{self.port}"])
@@ -208,23 +228,25 @@ class Run:
         follow = ["--follow"] if row.follow and not plain else []
         line = [*VIGIL, *words, *way, "--json", "--time-scale", f"{self.scale:g}", *limit, *trace, *follow, *options]
         with self.errors.open("ab") as errors:
+            whole = [*line, "--", *command] if command else line
             self.watcher = subprocess.Popen(
-                [*line, "--", *command] if command else line, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, cwd=self.folder
+                whole, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, cwd=self.folder
             )
         threading.Thread(target=self._read, args=[self.watcher], daemon=True).start()
 
     def _read(self, watcher: subprocess.Popen[bytes]) -> None:
         assert watcher.stdout is not None  # noqa: S101 - a pipe was asked for
+        said = self.said
         with watcher.stdout:
             for line in watcher.stdout:
                 now_s = time.time()
                 with contextlib.suppress(ValueError):
-                    self.said.append(Said(at_s=now_s, verdict=json.loads(line)))
+                    said.append(Said(at_s=now_s, verdict=json.loads(line)))
 
     def _act(self, during: Any) -> None:
         try:
             during(self)
-        except Exception as err:  # noqa: BLE001 - whatever went wrong in the act is a finding of the row
+        except Exception as err:  # noqa: BLE001 - whatever went wrong in the act is a finding
             self.act_problem = f"act: {type(err).__name__}: {err}"
 
     def _await_end(self) -> None:
@@ -238,7 +260,7 @@ class Run:
                 self.exit_code = code
                 time.sleep(0.05)
                 return
-            if code is None and self.row.follow and self.row.expect[-1] not in OVER and self._said_all():
+            if code is None and self.row.follow and self.row.expect[-1] in SERVING and self._said_all():
                 self.ended_by_us = True
                 watcher.send_signal(signal.SIGINT)
                 watcher.wait(timeout=10)
@@ -277,6 +299,7 @@ class Run:
 
     def _judge(self, checks: dict[str, Any]) -> Iterator[str]:
         row = self.row
+        self.said = list(self.said)  # what comes from here on is our own cleaning up
         if self.act_problem:
             yield self.act_problem
         said = self.sequence()
@@ -299,22 +322,26 @@ class Run:
     def _judge_replay(self) -> Iterator[str]:
         if not self.trace.exists() or not self.said or self.row.act.startswith("kill_watcher"):
             return
-        done = subprocess.run([*VIGIL, "replay", str(self.trace), "--json"], env=self.env, capture_output=True, check=False, timeout=60)
+        done = subprocess.run(
+            [*VIGIL, "replay", str(self.trace), "--json"], env=self.env, capture_output=True, check=False, timeout=60
+        )
         try:
             replayed = json.loads(done.stdout.splitlines()[-1])
         except (ValueError, IndexError):
             yield f"replay failed: {done.stderr.decode(errors='replace').strip()[-200:]}"
             return
         last = self.said[-1].verdict
-        if replayed["verdict"] != last["verdict"] or (replayed["cause"] or {}).get("code") != (last["cause"] or {}).get("code"):
+        if replayed["verdict"] != last["verdict"] or (replayed["cause"] or {}).get("code") != (last["cause"] or {}).get(
+            "code"
+        ):
             yield f"replays to {replayed['verdict']}"
-        if self.keep is not None:
-            self.keep.mkdir(parents=True, exist_ok=True)
-            shutil.copy(self.trace, self.keep / f"{re.sub('[^a-z0-9.-]+', '-', self.row.name.lower())}.{self.where}.jsonl")
 
     def _judge_stop(self) -> Iterator[str]:
         """Stop what still runs: nothing of it may stay behind."""
-        if self.row.verb == "wait" or self.exit_code in {1, 2} or self.row.expect[0].startswith("error"):
+        nothing_started = (
+            self.exit_code in {1, 2} or self.row.expect[0].startswith("error") or self.sequence() == ("refused",)
+        )
+        if self.row.verb == "wait" or nothing_started:
             return
         if self.sshd is not None:
             self.sshd.proxy.mend()

@@ -3,7 +3,8 @@
     python bench/faults.py --scale 0.1 --where both --passes 20 --jobs 2
     python bench/faults.py --scale 1 --only 'stuck|cut' --keep-traces
 
-`--scale` multiplies the policy's times and the fakes' alike. Exit code 1 where a row was not as expected.
+`--scale` multiplies the policy's times and the fakes' alike. Exit code 1 where a row was not as expected. $FAULTS_SOURCE: another
+folder to take `vigil` from (a snapshot, while the tree is being edited).
 """
 
 import argparse
@@ -12,18 +13,20 @@ import os
 import pathlib
 import platform
 import re
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "faults"), str(HERE.parent / "tests")]
 
-from fault_acts import ACTS
-from fault_checks import CHECKS
-from fault_run import ROOT, Outcome, Run  # puts tests/ and tests/faults/ on the path
+from rows import BOTH, LOCAL, ROWS, SSH, Row  # noqa: E402 - needs the path above
 
-from rows import BOTH, LOCAL, ROWS, SSH, Row
+from fault_acts import ACTS  # noqa: E402
+from fault_checks import CHECKS  # noqa: E402
+from fault_run import ROOT, SOURCE, VIGIL, Outcome, Run  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results" / "faults.json"
 TRACES = ROOT / "tests" / "traces"
@@ -33,11 +36,29 @@ LINE = "{mark} {group:28.28} {name:40.40} {where:5} {expected:24.24} {said:24.24
 def main() -> int:
     """Play the rows asked for and report."""
     options = read_options()
-    jobs = [(row, where) for _ in range(options.passes) for row in chosen(options.only) for where in places(row, options.where)]
+    jobs = [
+        (row, where)
+        for _ in range(options.passes)
+        for row in chosen(options.only)
+        for where in places(row, options.where)
+    ]
     if options.list:
         print("\n".join(f"{row.group:28} {row.name:40} {where}" for row, where in jobs))
         return 0
-    head = LINE.format(mark=" ", group="group", name="fault", where="where", expected="expected", said="verdict", cause="cause", delay="after (s)", took="took (s)")
+    subprocess.run(
+        [*VIGIL, "--help"], env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=True, stdout=subprocess.DEVNULL
+    )
+    head = LINE.format(
+        mark=" ",
+        group="group",
+        name="fault",
+        where="where",
+        expected="expected",
+        said="verdict",
+        cause="cause",
+        delay="after (s)",
+        took="took (s)",
+    )
     print(head, flush=True)
     outcomes = []
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -48,7 +69,9 @@ def main() -> int:
             outcomes.append(outcome)
             show(outcome)
     wrong = [outcome for outcome in outcomes if outcome.problems]
-    print(f"{len(outcomes) - len(wrong)} of {len(outcomes)} rows as expected (scale {options.scale:g}, {options.passes} passes)")
+    print(
+        f"{len(outcomes) - len(wrong)} of {len(outcomes)} rows as expected (scale {options.scale:g}, {options.passes} passes)"
+    )
     if not options.only or options.write:
         write(outcomes, options)
     return 1 if wrong else 0
@@ -60,7 +83,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--where", choices=(LOCAL, SSH, "both"), default="both")
     parser.add_argument("--scale", type=float, default=0.1, help="factor of all times (1: real time)")
     parser.add_argument("--passes", type=int, default=1)
-    parser.add_argument("--only", default="", metavar="PATTERN", help="rows whose group or name matches this regular expression")
+    parser.add_argument(
+        "--only", default="", metavar="PATTERN", help="rows whose group or name matches this regular expression"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="rows played at once")
     parser.add_argument("--keep-traces", action="store_true", help="copy the traces to tests/traces/")
     parser.add_argument("--write", action="store_true", help="write the JSON even for a part of the rows")
@@ -84,8 +109,9 @@ def show(outcome: Outcome) -> None:
     row = outcome.row
     print(
         LINE.format(
-            mark="ok " if not outcome.problems else "NOT", group=row.group, name=row.name, where=outcome.where, expected=" ".join(row.expect),
-            said=" ".join(outcome.said), cause=outcome.cause or "-", delay="-" if outcome.delay_s is None else f"{outcome.delay_s:.3f}",
+            mark="ok " if not outcome.problems else "NOT", group=row.group, name=row.name, where=outcome.where,
+            expected=" ".join(row.expect), said=" ".join(outcome.said), cause=outcome.cause or "-",
+            delay="-" if outcome.delay_s is None else f"{outcome.delay_s:.3f}",
             took=f"{outcome.took_s:.1f}",
         ),
         flush=True,
@@ -103,7 +129,9 @@ def write(outcomes: list[Outcome], options: argparse.Namespace) -> None:
         "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
         "passes": options.passes,
-        "rows": [as_entry(outcome) for outcome in sorted(outcomes, key=lambda one: (one.row.group, one.row.name, one.where))],
+        "rows": [
+            as_entry(outcome) for outcome in sorted(outcomes, key=lambda one: (one.row.group, one.row.name, one.where))
+        ],
     }
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
@@ -113,8 +141,10 @@ def as_entry(outcome: Outcome) -> dict[str, Any]:
     """Return one outcome for the JSON."""
     row = outcome.row
     return {
-        "group": row.group, "fault": row.name, "where": outcome.where, "expected": list(row.expect), "verdict": list(outcome.said), "cause": outcome.cause,
-        "from": row.mark, "after_s": outcome.delay_s, "took_s": outcome.took_s, "ok": not outcome.problems, "problems": list(outcome.problems),
+        "group": row.group, "fault": row.name, "where": outcome.where, "expected": list(row.expect),
+        "verdict": list(outcome.said),
+        "cause": outcome.cause, "from": row.mark, "after_s": outcome.delay_s, "took_s": outcome.took_s,
+        "ok": not outcome.problems, "problems": list(outcome.problems),
     }  # fmt: skip
 
 

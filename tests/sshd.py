@@ -67,7 +67,7 @@ def free_port() -> int:
 class CuttableProxy:
     """A TCP relay between a client and `target`, whose links can be cut or frozen as a network does.
 
-    `cut`: links die with a reset and new ones are refused. `freeze`: nothing arrives any more, and nobody is told (a pulled cable).
+    `cut`: links die with a reset and new ones are refused. `freeze`: nothing arrives any more, and nobody is told.
     `mend`: both end; frozen links go on where they stopped.
     """
 
@@ -199,7 +199,9 @@ class Sshd:
 
     def _write_keys(self) -> None:
         for name in ("host_key", "client_key"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", self.folder / name], check=True)
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", self.folder / name], check=True
+            )
         shutil.copy(self.folder / "client_key.pub", self.folder / "authorized_keys")
         (self.folder / "known_hosts").write_text(f"{HOST} {(self.folder / 'host_key.pub').read_text()}")
 
@@ -220,7 +222,9 @@ class Sshd:
     def _start(self) -> None:
         """Start the daemon and wait until it greets."""
         if os.getuid() == 0:
-            pathlib.Path("/run/sshd").mkdir(exist_ok=True)  # its chroot for strangers; sshd wants it even where it is not used
+            pathlib.Path("/run/sshd").mkdir(
+                exist_ok=True
+            )  # its chroot for strangers; sshd wants it even where it is not used
         log = self.folder / "sshd.log"
         command = [self._sshd, "-D", "-f", str(self.folder / "sshd_config"), "-E", str(log)]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)

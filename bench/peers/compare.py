@@ -27,6 +27,7 @@ from peers.supervisors import SUPERVISORS
 
 PEERS: tuple[Peer, ...] = (*WAITING, *SUPERVISORS)
 FAKES = ROOT / "tests/fakes"
+CLOCK_S = 0.05  # two processes that note the same moment may differ by this much
 # `late`: the peer gave up or said nothing, which is not false and helps nobody.
 Judged = Literal["right", "wrong", "late"]
 MARKS: dict[Judged, str] = {"right": "+", "wrong": "X", "late": "-"}
@@ -90,9 +91,10 @@ def first_mark(file: Path, kind: str) -> float | None:
     return min(times, default=None)
 
 
-def judge(fault: Fault, said: Said) -> Judged:
-    """Hold the answer against the truth."""
-    if said.answer in fault.true:
+def judge(fault: Fault, said: Said, seconds: float | None) -> Judged:
+    """Hold the answer against the truth: also a "ready" from before the first token could be had is wrong."""
+    early = said.answer == "ready" and (seconds is None or seconds < -CLOCK_S)
+    if said.answer in fault.true and not early:
         return "right"
     return "late" if said.answer in {"timed out", "silent"} else "wrong"
 
@@ -109,7 +111,8 @@ def try_one(peer: Peer, fault: Fault, budget_s: float) -> Row:
             end_all()
         mark = first_mark(marks, fault.mark)
     seconds = None if mark is None else round(said.at_unix_s - mark, 3)
-    return Row(fault.name, peer.name, peer.version, said.answer, judge(fault, said), said.text[:200], seconds)
+    judged = judge(fault, said, seconds)
+    return Row(fault.name, peer.name, peer.version, said.answer, judged, said.text[:200], seconds)
 
 
 def compare(peers: Iterable[Peer] = PEERS, faults: Sequence[Fault] = FAULTS, budget_s: float = 30.0) -> dict[str, Any]:

@@ -98,14 +98,27 @@ class Handler(BaseHTTPRequestHandler):
         """Play the lies that come before any endpoint; return whether the request is done with."""
         health = path in {"/health", "/health_generate", "/ready"}
         tokens = self.command == "POST"
-        if lie == "mute" or (lie == "mute-health" and health) or (lie == "hang" and tokens) or (lie == "starve" and (health or tokens)):
+        if (
+            lie == "mute"
+            or (lie == "mute-health" and health)
+            or (lie == "hang" and tokens)
+            or (lie == "starve" and (health or tokens))
+        ):
             self._hang()
         elif lie == "redirect":
             self._send(302, b"", {"Location": "https://login.example.com/?next=" + path})
         elif lie == "locked":
             self._send(401, {"error": "Unauthorized"})
         elif lie == "fail" and tokens:
-            self._send(500, {"error": {"message": "EngineCore encountered an issue. See stack trace (above) for the root cause.", "code": 500}})
+            self._send(
+                500,
+                {
+                    "error": {
+                        "message": "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+                        "code": 500,
+                    }
+                },
+            )
         elif lie == "unhealthy" and health:
             self._send(503, b"")
         else:
@@ -140,7 +153,10 @@ class Handler(BaseHTTPRequestHandler):
         conduct = self.server.conduct
         name = "somebody-elses-model" if conduct.lie == "other-model" else conduct.options.served
         owner = conduct.talk.style.name
-        return {"object": "list", "data": [{"id": name, "object": "model", "created": int(time.time()), "owned_by": owner, "root": name}]}
+        return {
+            "object": "list",
+            "data": [{"id": name, "object": "model", "created": int(time.time()), "owned_by": owner, "root": name}],
+        }
 
     def _send_metrics(self) -> None:
         conduct = self.server.conduct
@@ -148,9 +164,15 @@ class Handler(BaseHTTPRequestHandler):
         if not conduct.options.metrics:
             self._send(501 if style.name == "llamacpp" else 404, {"detail": "Not Found"})
             return
-        rows = ((style.metric_running, "gauge", conduct.running), (style.metric_waiting, "gauge", 0), (style.metric_tokens, "counter", conduct.tokens))
+        rows = (
+            (style.metric_running, "gauge", conduct.running),
+            (style.metric_waiting, "gauge", 0),
+            (style.metric_tokens, "counter", conduct.tokens),
+        )
         label = "" if style.name == "llamacpp" else f'{{model_name="{conduct.options.served}"}}'
-        text = "".join(f"# HELP {name} Fake.\n# TYPE {name} {kind}\n{name}{label} {float(value)}\n" for name, kind, value in rows)
+        text = "".join(
+            f"# HELP {name} Fake.\n# TYPE {name} {kind}\n{name}{label} {float(value)}\n" for name, kind, value in rows
+        )
         self._send(200, text.encode(), {"Content-Type": "text/plain; version=0.0.4"})
 
     def _send_completion(self, path: str, body: bytes) -> None:
@@ -160,13 +182,23 @@ class Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._send(400, {"error": "not JSON"})
             return
-        number = 0 if conduct.lie == "tokenless" else min(int(asked.get("max_tokens") or asked.get("n_predict") or 16), 64)
+        number = (
+            0 if conduct.lie == "tokenless" else min(int(asked.get("max_tokens") or asked.get("n_predict") or 16), 64)
+        )
         conduct.count_tokens(number)
         text = " Paris" * number
         usage = {"prompt_tokens": 5, "completion_tokens": number, "total_tokens": 5 + number}
         choice: dict[str, Any] = {"index": 0, "finish_reason": "length"}
-        choice |= {"message": {"role": "assistant", "content": text}} if "chat" in path else {"text": text, "logprobs": None}
-        reply = {"id": "cmpl-1", "object": "text_completion", "created": int(time.time()), "model": conduct.options.served, "choices": [choice]}
+        choice |= (
+            {"message": {"role": "assistant", "content": text}} if "chat" in path else {"text": text, "logprobs": None}
+        )
+        reply = {
+            "id": "cmpl-1",
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": conduct.options.served,
+            "choices": [choice],
+        }
         if conduct.lie != "uncounted":
             reply["usage"] = usage
         self._send(200, reply)
@@ -184,10 +216,18 @@ class Handler(BaseHTTPRequestHandler):
     def _log_access(self, status: int) -> None:
         talk = self.server.conduct.talk
         if talk.style.access:
-            words = {200: "200 OK", 503: "503 Service Unavailable", 401: "401 Unauthorized", 404: "404 Not Found", 500: "500 Internal Server Error"}
+            words = {
+                200: "200 OK",
+                503: "503 Service Unavailable",
+                401: "401 Unauthorized",
+                404: "404 Not Found",
+                500: "500 Internal Server Error",
+            }
             peer = f"{self.client_address[0]}:{self.client_address[1]}"
             shown = self.path.encode("ascii", "replace").decode()[:200]
-            talk.line(talk.style.access, peer=peer, method=self.command, path=shown, status=words.get(status, str(status)))
+            talk.line(
+                talk.style.access, peer=peer, method=self.command, path=shown, status=words.get(status, str(status))
+            )
 
     def log_message(self, *_: Any) -> None:
         """Keep http.server's own log out of the fake's."""

@@ -1,8 +1,11 @@
 #!/bin/sh
-# The quickest death there is: a few lines of SGLang's usage error, then exit 2. Starts in a millisecond, for tight loops.
-# Usage: flash.sh [--mark FILE] [FLAG]
+# The quickest death there is: SGLang's usage error, then exit 2, within two milliseconds, for tight loops.
+# Usage: flash.sh [ANY ARGUMENTS] [--mark FILE]     (flash/sglang is the same under the engine's name)
 mark=
-[ "${1:-}" = --mark ] && { mark=$2; shift 2; }
-printf 'usage: sglang serve [-h] --model-path MODEL_PATH\nsglang serve: error: unrecognized arguments: %s\n' "${1:---no-such-flag}"
+while [ $# -gt 0 ]; do
+    [ "$1" != --mark ] || mark=${2:-}
+    shift
+done
+printf 'usage: sglang serve [-h] --model-path MODEL_PATH\nsglang serve: error: unrecognized arguments: --no-such-flag\n'
 [ -z "$mark" ] || date '+FAULT %s.%N usage' >>"$mark"
 exit 2

@@ -8,11 +8,12 @@ from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from faults import Deaths, Marks
 from options import seconds
 from styles import STYLES
 from talk import Talk
 from workers import Workers
+
+from faults import Deaths, Marks
 
 
 def main() -> None:

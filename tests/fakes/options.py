@@ -8,13 +8,17 @@ import shlex
 UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 STYLES = ("sglang", "vllm", "llamacpp", "generic")
 MOMENTS = ("launch", "bound", "ready")
-LIES = ("hang", "fail", "tokenless", "uncounted", "other-model", "mute", "mute-health", "locked", "redirect", "starve", "unhealthy")
+LIES = (
+    "hang", "fail", "tokenless", "uncounted", "other-model", "mute", "mute-health", "locked", "redirect", "starve", "unhealthy",
+)  # fmt: skip
 
 # Flags of the real engines that the fake accepts and ignores; with a value, or without one.
 IGNORED_VALUES = (
-    "--tp", "--tp-size", "--tensor-parallel-size", "--dp", "--mem-fraction-static", "--gpu-memory-utilization", "--max-model-len",
-    "--max-num-seqs", "--attention-backend", "--device", "--dtype", "--speculative-algorithm", "--speculative-num-steps",
-    "--speculative-eagle-topk", "--speculative-num-draft-tokens", "--ctx-size", "-c", "--threads", "-t", "-np", "--parallel",
+    "--tp", "--tp-size", "--tensor-parallel-size", "--dp", "--mem-fraction-static", "--gpu-memory-utilization",
+    "--max-model-len", "--max-num-seqs", "--attention-backend", "--device", "--dtype",
+    "--speculative-algorithm",
+    "--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens",
+    "--ctx-size", "-c", "--threads", "-t", "-np", "--parallel",
 )  # fmt: skip
 IGNORED_SWITCHES = ("--trust-remote-code", "--enforce-eager", "--disable-cuda-graph", "--skip-server-warmup", "--jinja")
 
@@ -50,7 +54,7 @@ def add_server_flags(parser: argparse.ArgumentParser, style: str) -> None:
     add("--port", type=int, default=8000)
     add("--model", "--model-path", "-m", default="", help="the model's path")
     add("--served-model-name", "--alias", default="", help="the id in /v1/models; default: the path")
-    add("--speculative-draft-model-path", "-md", "--draft", dest="draft", default="", help="also plays the load of a draft model")
+    add("--speculative-draft-model-path", "-md", dest="draft", default="", help="also plays the load of a draft model")
     add("--api-key", default=os.environ.get("FAKE_API_KEY", ""), help="asked for by /v1/*; also from $FAKE_API_KEY")
     add("--enable-metrics", "--metrics", action="store_true", dest="metrics", help="serve /metrics (vllm: always)")
     add("--workers", type=int, default=0, help="worker processes with the engine's titles")
@@ -81,12 +85,19 @@ def add_start_flags(parser: argparse.ArgumentParser) -> None:
 def add_fault_flags(parser: argparse.ArgumentParser) -> None:
     """Add what goes wrong, and the moment."""
     add = parser.add_argument_group("the fault").add_argument
-    add("--die", default="", help="exit:N signal:N abort usage missing import port oom nccl memory worker worker-exit none; a comma list: one an attempt")
+    kinds = "exit:N signal:N abort usage missing import port oom nccl memory worker worker-exit none; a list: one an attempt"
+    add("--die", default="", help=kinds)
     add("--stick", choices=("sleep", "spin"), default=None, help="stop making progress, for ever")
     add("--lie", choices=LIES, default=None, help="serve dishonestly")
     add("--recover", type=seconds, default=0.0, help="end the lie after this time")
     add("--at", choices=MOMENTS, default="launch", help="the moment from which --after counts")
     add("--after", type=seconds, default=0.0, help="when the fault strikes")
+    add(
+        "--at-least",
+        type=seconds,
+        default=0.0,
+        help="floor of --after for --at ready, unscaled: a watcher far away needs time to come",
+    )
     add("--attempts", default="", help="file that counts the attempts, for a list in --die")
     add("--mark", default="", help="file that gets `FAULT <unix time> <what>` and `TOKENS <unix time>`")
 
@@ -101,6 +112,8 @@ def parse(argv: list[str], style: str) -> argparse.Namespace | str:
         return unknown[0]
     for name in ("load", "warmup", "silence", "crawl_for", "after", "recover", "log_late"):
         setattr(options, name, getattr(options, name) * options.scale)
+    if options.at == "ready":
+        options.after = max(options.after, options.at_least)
     words = [word for word in options.words if word != "serve"]
     options.model = options.model or (words[0] if words else "fake-model")
     options.served = options.served_model_name or options.model

@@ -17,11 +17,12 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from endpoints import Conduct, Server
-from faults import Deaths, Fuse, Marks, Pace, choose_death
 from options import parse
 from styles import NOISE, STYLES, Step, steps_of
 from talk import Bar, Talk
 from workers import Workers
+
+from faults import Deaths, Fuse, Marks, Pace, choose_death
 
 
 class Fake:

@@ -22,7 +22,9 @@ class NotFound(BaseHTTPRequestHandler):
         """Answer 404."""
         self.send_error(404, "File not found")
 
-    do_POST = do_GET
+    def do_POST(self) -> None:
+        """Answer 404."""
+        self.do_GET()
 
 
 def main() -> None:
@@ -36,7 +38,20 @@ def main() -> None:
     if options.answer == "openai":
         import server  # noqa: PLC0415 - the other answers start quicker without it
 
-        server.main(["--style", "vllm", "--port", str(options.port), "--load", "0s", "--warmup", "0s", "--model", "squatters-model"])
+        server.main(
+            [
+                "--style",
+                "vllm",
+                "--port",
+                str(options.port),
+                "--load",
+                "0s",
+                "--warmup",
+                "0s",
+                "--model",
+                "squatters-model",
+            ]
+        )
     elif options.answer == "404":
         HTTPServer(("127.0.0.1", options.port), NotFound).serve_forever()
     else:

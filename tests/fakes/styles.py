@@ -1,3 +1,4 @@
+# ruff: noqa: E501, ISC004 - real log lines are long
 """How the engines talk: the lines and progress bars of a start, of traffic and of the common deaths.
 
 The formats are those of the real logs (SGLang 0.5.17, vLLM 0.32, llama-server b11434); the contents are short.
@@ -53,12 +54,12 @@ class Style:
 
 BORN = time.monotonic()
 DAY_S = 86400.0
-shift_s = 0.0 - (DAY_S if "--rehearse" in sys.argv else 0.0)
+SHIFT_S = -DAY_S if "--rehearse" in sys.argv else 0.0
 
 
 def clock(form: str) -> str:
     """Return the local time (yesterday's in a rehearsal)."""
-    return time.strftime(form, time.localtime(time.time() + shift_s))
+    return time.strftime(form, time.localtime(time.time() + SHIFT_S))
 
 
 def stamp_sglang(text: str) -> str:

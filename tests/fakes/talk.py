@@ -15,7 +15,8 @@ class Talk:
         self.style = style
         self.muted = False
         self.facts: dict[str, Any] = {
-            "model": options.served, "draft": options.draft, "host": options.host, "port": options.port, "pid": os.getpid(), "flag": "",
+            "model": options.served, "draft": options.draft, "host": options.host,
+            "port": options.port, "pid": os.getpid(), "flag": "",
         }  # fmt: skip
         self._fd = 1
         self._held: list[bytes] | None = None

@@ -21,7 +21,7 @@ Setter = Callable[[Any, str], None]
 def main(argv: list[str]) -> int:
     """Serve until a signal comes; return the exit code of the real command."""
     ctypes.CDLL(None).prctl(PR_SET_NAME, b"llama-server")
-    import xllamacpp  # noqa: PLC0415 - a bad flag is answered at once by the real command, the import takes a while
+    import xllamacpp  # noqa: PLC0415 - slow; a bad flag is answered first
 
     params = xllamacpp.CommonParams()
     params.port = 8080
@@ -94,10 +94,12 @@ def put_draft(params: Any, value: str) -> None:
 
 def put_speculation(params: Any, value: str) -> None:
     """Set the kinds of speculative decoding: a comma list of the real command's words."""
-    import xllamacpp  # noqa: PLC0415 - as in main
+    import xllamacpp  # noqa: PLC0415 - slow; a bad flag is answered first
 
     members = xllamacpp.common_speculative_type.__members__
-    known = {name.removeprefix("COMMON_SPECULATIVE_TYPE_").lower().replace("_", "-"): kind for name, kind in members.items()}
+    known = {
+        name.removeprefix("COMMON_SPECULATIVE_TYPE_").lower().replace("_", "-"): kind for name, kind in members.items()
+    }
     params.speculative.types = [known[word] for word in value.split(",")]
 
 

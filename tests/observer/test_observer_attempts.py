@@ -16,7 +16,10 @@ from vigil.observer import Observer
 from vigil.observer.life import read_boot_id
 from vigil.observer.process import read_stat
 
-WORKER = "import ctypes,time; ctypes.CDLL(None).prctl(15, b'engine::worker_0', 0, 0, 0); print('titled', flush=True); time.sleep(60)"
+WORKER = (
+    "import ctypes, time; ctypes.CDLL(None).prctl(15, b'engine::worker_0', 0, 0, 0); "
+    "print('titled', flush=True); time.sleep(60)"
+)
 
 
 def write_life(folder: Path, pid: int, log: Path, launcher: int, offset: int = 0) -> str:
@@ -25,14 +28,22 @@ def write_life(folder: Path, pid: int, log: Path, launcher: int, offset: int = 0
         return {"pid": number, "start_ticks": stat.start_ticks if stat else 1}
 
     folder.mkdir(exist_ok=True)
-    life = {"launcher": identity(launcher), "main": identity(pid), "boot_id": read_boot_id(), "log": str(log), "log_offset": offset}
+    life = {
+        "launcher": identity(launcher),
+        "main": identity(pid),
+        "boot_id": read_boot_id(),
+        "log": str(log),
+        "log_offset": offset,
+    }
     (folder / "life.json").write_text(json.dumps(life))
     (folder / "exit.json").write_text(" " * 4096)  # reserved by the launcher: not ended yet
     return str(folder)
 
 
 def write_exit(folder: Path, **fields: Any) -> None:
-    (folder / "exit.json").write_text(json.dumps({"code": None, "signal": None, "asked_by": None, "left": 0, "oom_killed": False, **fields}))
+    (folder / "exit.json").write_text(
+        json.dumps({"code": None, "signal": None, "asked_by": None, "left": 0, "oom_killed": False, **fields})
+    )
 
 
 def test_pid_is_followed_to_its_end(watching: Any, start: Any, python: str) -> None:
@@ -115,7 +126,9 @@ def test_title_is_shown_safely(watching: Any, start: Any, python: str) -> None:
     assert "\x1b" not in child.name
 
 
-def test_life_ends_with_its_exit_code_after_the_logs_last_line(watching: Any, start: Any, log: Path, tmp_path: Path) -> None:
+def test_life_ends_with_its_exit_code_after_the_logs_last_line(
+    watching: Any, start: Any, log: Path, tmp_path: Path
+) -> None:
     server = start("sh", "-c", "exec sleep 60")
     launcher = start("sleep", "60")
     log.write_bytes(b"yesterday\n")
@@ -153,7 +166,9 @@ def test_life_of_another_boot_is_over(watching: Any, start: Any, log: Path, tmp_
     server = start("sleep", "60")
     folder = Path(write_life(tmp_path / "life", server.pid, log, 1))
     life = json.loads((folder / "life.json").read_text())
-    (folder / "life.json").write_text(json.dumps({**life, "boot_id": "another", "launcher": {"pid": 0, "start_ticks": 0}}))
+    (folder / "life.json").write_text(
+        json.dumps({**life, "boot_id": "another", "launcher": {"pid": 0, "start_ticks": 0}})
+    )
     watching.watch(life=str(folder))
     assert watching.wait(facts.RootExited).code is None
 
@@ -200,7 +215,9 @@ def test_writer_of_the_log_is_the_root(watching: Any, start: Any, log: Path, pyt
 
 
 def test_writer_behind_tee_is_found(watching: Any, start: Any, log: Path, python: str) -> None:
-    start("sh", "-c", f"{python} -c 'import time; print(1, flush=True); time.sleep(60)' server-9 | tee {log} >/dev/null")
+    start(
+        "sh", "-c", f"{python} -c 'import time; print(1, flush=True); time.sleep(60)' server-9 | tee {log} >/dev/null"
+    )
     watching.wait(facts.Reached)
     watching.watch(log=str(log))
     assert watching.wait(facts.MainStarted).argv[-1] == "server-9"
@@ -220,7 +237,9 @@ def test_port_alone_finds_its_owner(watching: Any, start: Any, python: str) -> N
     watching.wait(facts.MainExited)
 
 
-def test_samples_never_fall_when_processes_end(watching: Any, start: Any, python: str, poll: Callable[..., Any]) -> None:
+def test_samples_never_fall_when_processes_end(
+    watching: Any, start: Any, python: str, poll: Callable[..., Any]
+) -> None:
     burn = "sum(range(3000000))"
     code = f"import subprocess, time; [subprocess.run([{python!r}, '-c', {burn!r}]) for _ in range(3)]; time.sleep(60)"
     watching.watch(pid=start(python, "-c", code).pid)
@@ -254,16 +273,18 @@ def test_same_trouble_is_told_once_a_minute(watching: Any) -> None:
     assert len(watching.all(facts.Troubled)) == 2
 
 
-def test_observer_that_quits_leaves_no_thread_and_no_descriptor(start: Any, log: Path, poll: Callable[..., Any]) -> None:
+def test_observer_that_quits_leaves_no_thread_and_no_descriptor(
+    start: Any, log: Path, poll: Callable[..., Any]
+) -> None:
     log.write_bytes(b"x\n")
     server = start("sleep", "60")
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        before = len(os.listdir("/proc/self/fd"))
+        before = len(list(Path("/proc/self/fd").iterdir()))
         observer = Observer(lambda _: None)
         port = listener.getsockname()[1]
         watch = {"do": "watch", "pid": server.pid, "log": str(log), "port": port, "host": "127.0.0.1"}
         observer.run([watch, {"do": "pace", "log_s": 0.01}, {"do": "quit"}])
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 @pytest.mark.parametrize("use_pidfd", [True, False])

@@ -75,7 +75,9 @@ def test_show_makes_controls_visible_and_drops_colours() -> None:
     assert show("a\u202eb\u2028\x9b".encode()) == "a\\u202eb\\u2028\\x9b"
 
 
-PIECES = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"bc", b"\0", b"\xff", "é".encode(), b"x" * 5000]), max_size=40)
+PIECES = st.lists(
+    st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"bc", b"\0", b"\xff", "é".encode(), b"x" * 5000]), max_size=40
+)
 
 
 @settings(max_examples=300, deadline=None)

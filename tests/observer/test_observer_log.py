@@ -123,6 +123,8 @@ def test_progress_bar_ships_its_last_update(watching: Any, log: Path) -> None:
 def test_keep_ships_only_what_matters_and_counts_the_rest(watching: Any, log: Path) -> None:
     watching.watch(log=str(log), log_offset=0)
     watching.do("keep", texts=["ERROR", "CUDA out"])
+    watching.do("dance")
+    watching.wait(facts.Troubled)  # the commands before it are obeyed
     write(log, b"INFO a\n" * 500 + b"ERROR b\n" + b"INFO c\n" * 10 + b"torch: CUDA out of memory\n")
     watching.wait_line("CUDA out")
     assert watching.lines() == [(501, "ERROR b"), (512, "torch: CUDA out of memory")]
@@ -147,7 +149,9 @@ def test_folder_that_is_a_file_counts_as_missing(watching: Any, tmp_path: Path) 
 
 def test_secrets_do_not_leave_the_host(watching: Any, log: Path) -> None:
     watching.watch(log=str(log), log_offset=0, key="my-own-key-1")
-    write(log, b"Authorization: Bearer abcdef123456\nServerArgs(api_key='hunter2hunter2', tp=8)\nkey my-own-key-1\nend\n")
+    write(
+        log, b"Authorization: Bearer abcdef123456\nServerArgs(api_key='hunter2hunter2', tp=8)\nkey my-own-key-1\nend\n"
+    )
     watching.wait_line("end")
     assert [text for _, text in watching.lines()] == [
         "Authorization: Bearer ***",
@@ -157,7 +161,9 @@ def test_secrets_do_not_leave_the_host(watching: Any, log: Path) -> None:
     ]
 
 
-def test_busy_log_is_read_to_its_end_in_facts_of_bounded_size(watching: Any, log: Path, poll: Callable[..., Any]) -> None:
+def test_busy_log_is_read_to_its_end_in_facts_of_bounded_size(
+    watching: Any, log: Path, poll: Callable[..., Any]
+) -> None:
     write(log, b"".join(b"2026-11-30 12:00:00 INFO step %d loss 0.1\n" % number for number in range(200_000)))
     watching.watch(log=str(log), log_offset=0)
     watching.wait_line("step 199999 ")

@@ -25,7 +25,13 @@ def test_main_is_the_root_where_it_is_no_wrapper() -> None:
 
 
 def test_main_is_below_wrappers_and_not_a_helper() -> None:
-    rows = ((1, 0, "tini -- bash"), (2, 1, "bash run.sh"), (3, 2, "tee log"), (4, 2, "timeout 9 ./server"), (5, 4, "./server"))
+    rows = (
+        (1, 0, "tini -- bash"),
+        (2, 1, "bash run.sh"),
+        (3, 2, "tee log"),
+        (4, 2, "timeout 9 ./server"),
+        (5, 4, "./server"),
+    )
     assert main(*rows) == Choice(5, sure=False)
 
 
@@ -34,17 +40,28 @@ def test_main_is_not_known_while_a_wrapper_has_only_helpers() -> None:
 
 
 def test_main_is_the_process_with_the_engines_own_command() -> None:
-    rows = ((1, 0, "python supervise.py"), (2, 1, "python -m sglang.launch_server --tp 8"), (3, 2, "sglang::scheduler_TP0"))
+    rows = (
+        (1, 0, "python supervise.py"),
+        (2, 1, "python -m sglang.launch_server --tp 8"),
+        (3, 2, "sglang::scheduler_TP0"),
+    )
     assert main(*rows) == Choice(2, sure=True)
 
 
 def test_main_is_the_topmost_engine_when_it_forks() -> None:
-    assert main((1, 0, "sh -c x"), (2, 1, "python /opt/bin/vllm serve m"), (3, 2, "python /opt/bin/vllm serve m")) == Choice(2, sure=True)
+    assert main(
+        (1, 0, "sh -c x"), (2, 1, "python /opt/bin/vllm serve m"), (3, 2, "python /opt/bin/vllm serve m")
+    ) == Choice(2, sure=True)
 
 
 def test_text_of_a_shell_is_not_the_engines_command() -> None:
     assert main((1, 0, "sh|-c|vllm serve m"), (2, 1, "sleep 1")) is None
-    assert main((1, 0, "timeout 900 vllm serve m"),) is None
+    assert (
+        main(
+            (1, 0, "timeout 900 vllm serve m"),
+        )
+        is None
+    )
 
 
 def test_command_for_another_place_is_not_the_engine() -> None:
@@ -52,7 +69,9 @@ def test_command_for_another_place_is_not_the_engine() -> None:
 
 
 def test_orphan_of_an_earlier_main_is_not_the_next_one() -> None:
-    processes = tree((1, 0, "sh loop.sh"), (5, 1, "python -m sglang.launch_server"), (7, 1, "python -m sglang.launch_server"))
+    processes = tree(
+        (1, 0, "sh loop.sh"), (5, 1, "python -m sglang.launch_server"), (7, 1, "python -m sglang.launch_server")
+    )
     processes[5] = processes[5]._replace(retired=True)
     assert choose_main(1, processes, SIGNS) == Choice(7, sure=True)
 

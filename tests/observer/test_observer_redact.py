@@ -59,7 +59,20 @@ def test_redactor_is_quick_on_a_hostile_line() -> None:
 def test_redactor_hides_values_of_flags_in_a_command_line() -> None:
     redactor = Redactor()
     redactor.key_flags = ("--api-key",)
-    argv = ("vllm", "serve", "--api-key", "x", "--api-key=y", "--hf-token", "z", "--tokenizer", "/t", "--ssl-keyfile=/a/b", "--tp", "8")
+    argv = (
+        "vllm",
+        "serve",
+        "--api-key",
+        "x",
+        "--api-key=y",
+        "--hf-token",
+        "z",
+        "--tokenizer",
+        "/t",
+        "--ssl-keyfile=/a/b",
+        "--tp",
+        "8",
+    )
     clean = redactor.clean_argv(argv)
     assert clean[2:7] == ("--api-key", "***", "--api-key=***", "--hf-token", "***")
     assert clean[7:] == ("--tokenizer", "/t", "--ssl-keyfile=/a/b", "--tp", "8")

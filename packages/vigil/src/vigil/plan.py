@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from vigil.policy import Policy
+from vigil.screen import hide_in_command
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +45,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """What makes two starts the same plan: host, command and address; 16 hexadecimal characters."""
-        parts = [self.host, *self.command, self.url or "", self.match or ""]
+        """What makes two starts the same plan: host, command without its secrets, and address; 16 hexadecimal characters."""
+        parts = [self.host, *hide_in_command(self.command), self.url or "", self.match or ""]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -10,11 +10,12 @@ move the phase; the others' would be taken for a second time.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from vigil.engine_table import EngineTable, Phase, Sign
+from vigil.facts import Line
 
 HEAD_CHARS = 1000
 """Engines print what we look for near a line's start; the longest prefix seen in real logs is below 100 characters."""
@@ -70,6 +71,19 @@ def read_sign(table: EngineTable, text: str) -> Reading | None:
         if needle in text:
             return _read_hit(table, compiled, text)
     return None
+
+
+def may_speak(table: EngineTable, lines: Sequence[Line]) -> bool:
+    """Say whether one of several lines may have a reading: one search of all costs a third of one search each."""
+    if not lines:
+        return False
+    known = _compiled.get(id(table))
+    compiled = known[1] if known else _compile(table)
+    text = lines[0].text if len(lines) == 1 else "\n".join([line.text for line in lines])
+    for needle in compiled.needles:  # noqa: SIM110 - as in `_has`
+        if needle in text:
+            return True
+    return False
 
 
 def _read_hit(table: EngineTable, compiled: _Compiled, text: str) -> Reading | None:

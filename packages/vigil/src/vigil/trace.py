@@ -1,5 +1,6 @@
 """A trace: a file of facts, JSON lines, with one header line; replaying it gives the same verdicts."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -23,6 +24,17 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     slowest_quiet_s: dict[str, float] = msgspec.field(default_factory=dict)
 
 
+class _Mark(msgspec.Struct, frozen=True):
+    """What every header has, whatever its schema: JSON of another kind has none."""
+
+    schema: int
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read: log lines are in it."""
+    return os.open(path, flags, 0o600)
+
+
 class Writer:
     """Appends facts to a trace file; a full disk is reported once and never stops the watching."""
 
@@ -30,7 +42,7 @@ class Writer:
         self.path = path
         self._encoder = msgspec.json.Encoder()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: IO[bytes] | None = path.open("wb", buffering=0)
+        self._file: IO[bytes] | None = path.open("wb", buffering=0, opener=_private)
         self._put(header)
 
     def add(self, fact: AnyFact) -> str | None:
@@ -65,14 +77,22 @@ def read(path: Path) -> tuple[Header, Iterator[AnyFact]]:
     except OSError as error:
         raise TraceError(f"cannot read {path}: {error.strerror}") from error
     try:
-        header = msgspec.json.decode(file.readline(), type=Header)
+        return _header(path, file.readline()), _facts(path, file)
+    except TraceError:
+        file.close()
+        raise
+
+
+def _header(path: Path, line: bytes) -> Header:
+    if not line.strip():
+        raise TraceError(f"{path} is empty: no trace")
+    try:
+        schema = msgspec.json.decode(line, type=_Mark).schema
+        if schema == SCHEMA:
+            return msgspec.json.decode(line, type=Header)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        file.close()
         raise TraceError(f"{path} is not a trace: line 1: {error}") from error
-    if header.schema != SCHEMA:
-        file.close()
-        raise TraceError(f"{path} has schema {header.schema}; this vigil reads {SCHEMA}")
-    return header, _facts(path, file)
+    raise TraceError(f"{path} has schema {schema}; this vigil reads {SCHEMA}")
 
 
 def _facts(path: Path, file: IO[bytes]) -> Iterator[AnyFact]:

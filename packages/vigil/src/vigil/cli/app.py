@@ -1,25 +1,35 @@
 """`vigil`: the commands, and how errors leave: one line on stderr and an exit code."""
 
+import os
 import sys
 from typing import Annotated, NoReturn
 
-import click
 import typer
 
 from vigil import __version__
 from vigil.cli import logs, ps, replay, run, show, stop, up, wait
 from vigil.errors import VigilError
+from vigil.screen import hide_secrets, plain
+
+BROKEN_PIPE = 141
+INTERRUPTED = 130
+ERROR_LIMIT = 600
+# `ClickException`: typer brought a click of its own along from 0.26 on and stands on the real one before that.
+_Misuse: type[Exception] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="vigil",
     help="Bring LLM inference servers up and tell the truth about them.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+COMMAND_FOLLOWS = {
+    "allow_interspersed_args": False
+}  # as with `env` and `docker run`: what comes after it is the server's
 for module in (up, wait, run, ps, show, logs, stop, replay):
-    app.command(name=module.__name__.rpartition(".")[2])(module.command)
+    settings = COMMAND_FOLLOWS if module in {up, run} else None
+    app.command(name=module.__name__.rpartition(".")[2], context_settings=settings)(module.command)
 
 
 def _version(value: bool) -> None:
@@ -39,22 +49,34 @@ def _options(
 
 def main() -> NoReturn:
     """Run the command line; never returns."""
+    code: object
     try:
-        code = app(standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
-        code = 2
-    except click.ClickException as error:
-        print(f"vigil: {error.format_message()}", file=sys.stderr)
-        code = 2
-    except click.Abort:
-        code = 130
+        code = app(prog_name="vigil", standalone_mode=False)
+        sys.stdout.flush()  # a reader that has gone shows itself here, not at the interpreter's end
+    except _Misuse as error:
+        code = _refuse(_advised(error))
     except VigilError as error:
-        print(f"vigil: {error}", file=sys.stderr)
+        _refuse(str(error))
         code = error.exit_code
-    except KeyboardInterrupt:
-        code = 130
+    except (typer.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()
-        code = 141
+        code = BROKEN_PIPE
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever is still buffered goes nowhere
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(text: str) -> int:
+    """Say in one line what is wrong; return the exit code of a usage error."""
+    print(f"vigil: {plain(hide_secrets(' '.join(text.split())), ERROR_LIMIT)}", file=sys.stderr)
+    return 2
+
+
+def _advised(error: Exception) -> str:
+    """Return what is wrong with the command line, and where its help stands."""
+    text = str(getattr(error, "format_message", lambda: error)()).strip().rstrip(".")
+    context = getattr(error, "ctx", None)
+    path = getattr(context, "command_path", None) or "vigil"
+    if path in {"vigil up", "vigil run"} and "Missing argument" in text:
+        return f"no command was given: {path} [OPTIONS] -- COMMAND..."
+    return f"{text} (see: {path} --help)"

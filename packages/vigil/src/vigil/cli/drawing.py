@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import anyio
 
+from vigil.cli.missing import missing
 from vigil.screen import duration, plain
 from vigil.verdict import Verdict, Word
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
     from vigil.supervise.watch import Watch
 
-FRAME_S = 0.2
+FRAME_S = 0.15
+STILL_S = 2.0  # a server that serves changes little, and looking costs
 BAR_CELLS = 24
 
 
@@ -34,6 +36,11 @@ def drawing_for(stream: TextIO, progress_s: float) -> Drawing:
     return Live() if stream.isatty() else Lines(stream, progress_s)
 
 
+def pause_s(watch: "Watch") -> float:
+    """Return how long the picture may stay as it is."""
+    return FRAME_S if watch.session.state.judged.word is Word.STARTING else STILL_S
+
+
 class Lines:
     """A line at each phase, and at least one each `progress_s`."""
 
@@ -47,18 +54,25 @@ class Lines:
         told_s = -self._progress_s
         while True:
             state = watch.session.state
-            now = (state.startup.phase, state.judged.word, len(state.process.ended), state.link.lost_s is not None)
+            unseen = missing(watch.plan, state, watch.elapsed_s)
+            now = (
+                state.startup.phase,
+                state.judged.word,
+                len(state.process.ended),
+                state.link.lost_s is not None,
+                unseen,
+            )
             if now != told or time.monotonic() - told_s >= self._progress_s:
                 verdict = watch.now
-                print(f"vigil: {line_of(verdict, watch.elapsed_s)}", file=self._stream, flush=True)
+                print(f"vigil: {line_of(verdict, watch.elapsed_s, unseen)}", file=self._stream, flush=True)
                 told, told_s = now, time.monotonic()
-            await anyio.sleep(FRAME_S / 2)
+            await anyio.sleep(pause_s(watch))
 
     def clear(self) -> None:
         """Nothing to take away."""
 
 
-def line_of(verdict: Verdict, elapsed_s: float) -> str:
+def line_of(verdict: Verdict, elapsed_s: float, unseen: tuple[str, ...] = ()) -> str:
     """Return a progress line: where it is, since when, how far, and the last log line."""
     parts = [f"[{duration(elapsed_s)}]", verdict.name or verdict.url or "", verdict.word.value]
     if verdict.word is Word.STARTING and verdict.phase is not None:
@@ -70,7 +84,7 @@ def line_of(verdict: Verdict, elapsed_s: float) -> str:
     left = left_s(verdict, elapsed_s)
     if left is not None:
         parts.append(f"about {duration(left)} left")
-    text = verdict.reason or verdict.last_line
+    text = verdict.reason or "; ".join(unseen) or verdict.last_line
     return "  ".join(part for part in parts if part) + (f"  | {plain(text, 160)}" if text else "")
 
 
@@ -97,7 +111,7 @@ class Live:
             try:
                 while True:
                     self._live.update(picture(watch.now, watch.elapsed_s), refresh=True)
-                    await anyio.sleep(FRAME_S)
+                    await anyio.sleep(pause_s(watch))
             finally:
                 self.clear()
 

@@ -1,7 +1,9 @@
 """Options that several commands share, and how their values are read."""
 
-import os
+import math
 import re
+import shlex
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -9,18 +11,47 @@ import msgspec
 import typer
 
 from vigil.errors import UsageError
-from vigil.plan import Plan
 from vigil.policy import Policy
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST_S = 10 * 366 * 86400.0
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-On = Annotated[str | None, typer.Option("--on", metavar="HOST", help="The host, by your own ssh and its config.")]
+
+def _host(value: str | None) -> str | None:
+    """Refuse an empty host: an unset variable (`--on "$HOST"`) must not start a server on this machine."""
+    if value is not None and not value.strip():
+        raise UsageError("--on is empty: give the name of a host, or leave --on away for this one")
+    return value
+
+
+def _reach(value: str | None) -> str | None:
+    """Refuse a reach that cannot be run at all, for the same reason."""
+    if value is None:
+        return None
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        raise UsageError(f"--reach {value!r}: {str(error).lower()}; close the quotes") from error
+    if not words:
+        raise UsageError("--reach is empty: give a command that runs a program there, such as 'docker exec -i NAME'")
+    if shutil.which(words[0]) is None:
+        raise UsageError(f"--reach {value!r}: there is no program {words[0]!r} here; give its full path or install it")
+    return value
+
+
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="HOST", callback=_host, help="The host, by your own ssh and its config."),
+]
 ReachOption = Annotated[
     str | None,
     typer.Option(
-        "--reach", metavar="COMMAND", help="Any command prefix that runs a program there: 'docker exec -i C'."
+        "--reach",
+        metavar="COMMAND",
+        callback=_reach,
+        help="Any command prefix that runs a program there: 'docker exec -i C'.",
     ),
 ]
 Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name it; else a name is made.")]
@@ -73,7 +104,10 @@ def seconds(text: str, option: str) -> float:
     parts = _DURATION.findall(text)
     if not parts or _DURATION.sub("", text):
         raise UsageError(f"{option} {text!r} is no duration: give 30s, 15m, 1h, 1h30m, or a number of seconds")
-    return sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+    found_s = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+    if found_s > LONGEST_S:
+        raise UsageError(f"{option} {text[:40]}: that is longer than ten years; 0 means no limit for --timeout")
+    return found_s
 
 
 def environment(pairs: list[str] | None, files: list[Path] | None) -> dict[str, str]:
@@ -83,8 +117,10 @@ def environment(pairs: list[str] | None, files: list[Path] | None) -> dict[str, 
         found.update(_read_env_file(path))
     for pair in pairs or []:
         name, equals, value = pair.partition("=")
-        if not equals or not _VARIABLE.match(name):
-            raise UsageError(f"--env {name}: give it as NAME=VALUE")
+        if not equals:  # not shown: it may be a secret without its name
+            raise UsageError("--env: there is no '=' in it; give it as NAME=VALUE")
+        if not _VARIABLE.match(name):
+            raise UsageError(f"--env {name[:40]!r} is no name of a variable: give it as NAME=VALUE")
         found[name] = value
     return found
 
@@ -93,15 +129,18 @@ def _read_env_file(path: Path) -> dict[str, str]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}") from error
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(f"--env-file {path} cannot be read: {why}") from error
+    if "\0" in text:
+        raise UsageError(f"--env-file {path} holds a NUL byte: give a text file with one NAME=VALUE a line")
     found: dict[str, str] = {}
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip().removeprefix("export ")
         if not line or line.startswith("#"):
             continue
         name, equals, value = line.partition("=")
         if not equals or not _VARIABLE.match(name.strip()):
-            raise UsageError(f"{path}, line {number}: not NAME=VALUE")
+            raise UsageError(f"--env-file {path}, line {number} is not NAME=VALUE")
         value = value.strip()
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
         found[name.strip()] = value[1:-1] if quoted else value
@@ -110,8 +149,8 @@ def _read_env_file(path: Path) -> dict[str, str]:
 
 def policy(timeout: str, time_scale: float) -> Policy:
     """Return the policy with the user's limit; the limit itself is not scaled, since the user gave it."""
-    if not time_scale > 0:
-        raise UsageError(f"--time-scale {time_scale}: give a number above 0")
+    if not (time_scale > 0 and math.isfinite(time_scale)):
+        raise UsageError(f"--time-scale {time_scale:g}: give a number above 0")
     return msgspec.structs.replace(Policy().scaled(time_scale), timeout_s=seconds(timeout, "--timeout"))
 
 
@@ -120,17 +159,6 @@ def choice(value: str, allowed: tuple[str, ...], option: str) -> str:
     if value not in allowed:
         raise UsageError(f"{option} {value!r}: give one of {', '.join(allowed)}")
     return value
-
-
-def checked(plan: Plan) -> Plan:
-    """Return the plan after the checks that need no host; raise `UsageError` in one line."""
-    if plan.api_key_env and not os.environ.get(plan.api_key_env):
-        raise UsageError(f"--api-key-env {plan.api_key_env}: that variable is not set here")
-    if plan.name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", plan.name):
-        raise UsageError(
-            f"{plan.name!r} is no name: letters, digits, '.', '_' and '-', 64 at most, beginning with a letter or digit"
-        )
-    return plan
 
 
 def here(on: str | None, reach: str | None) -> str | None:

@@ -6,7 +6,7 @@ import anyio
 import msgspec
 
 from vigil.cli import options
-from vigil.screen import duration, plain
+from vigil.screen import duration, plain, plain_json
 
 
 def command(on: options.On = None, reach: options.ReachOption = None, json: options.Json = False) -> None:
@@ -17,7 +17,7 @@ def command(on: options.On = None, reach: options.ReachOption = None, json: opti
     answer = anyio.run(lambda: call(where, "list"))
     rows = [row_of(known) for known in answer["servers"]]
     if json:
-        print(msgspec.json.encode(rows).decode())
+        print(plain_json(msgspec.json.encode(rows).decode()))
         return
     if not rows:
         print("no servers known here; start one: vigil up -- COMMAND...")
@@ -33,19 +33,23 @@ def row_of(known: dict[str, Any]) -> dict[str, Any]:
     """Return what is listed of one server; `verdict` is the last one given, with what is known to have happened since."""
     life, plan, end, verdict = known["life"], known["plan"], known["exit"], known["verdict"]
     word = verdict.get("verdict")
-    if known["rebooted"]:
+    if known.get("elsewhere"):
+        word = f"not seen from here (on {known['elsewhere']})"
+    elif known["rebooted"]:
         word = "crashed (host rebooted)"
+    elif end.get("asked_by"):
+        word = "stopped"
     elif end:
         word = word if word in {"finished", "crashed", "crash_looping"} else _ended(end, plan)
     elif not known["alive"]:
         word = "crashed (launcher gone, too)"
-    up_s = known["now"] - life.get("started_wall_s", known["now"])
+    up_s = known.get("up_s")
     return {
         "name": known["name"],
         "verdict": word or "not watched yet",
         "alive": known["alive"],
         "pid": life.get("main", {}).get("pid") if known["alive"] else None,
-        "up": duration(up_s) if known["alive"] else None,
+        "up": duration(up_s) if up_s is not None else None,
         "engine": plan.get("engine"),
         "address": plan.get("url"),
         "log": life.get("log"),
@@ -54,6 +58,4 @@ def row_of(known: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ended(end: dict[str, Any], plan: dict[str, Any]) -> str:
-    if end.get("asked_by"):
-        return "stopped"
     return "finished" if plan.get("job") and end.get("code") == 0 else "crashed"

@@ -9,6 +9,7 @@ from vigil.verdict import SERVING, Verdict, Word
 
 WIDTH = 118
 SHOWN_ATTEMPTS = 5
+NEED_A_CAUSE = frozenset({Word.CRASHED, Word.CRASH_LOOPING})
 LEVELS = {
     "token": "a real token came back",
     "http": "weaker proof: only its health path was asked",
@@ -16,15 +17,15 @@ LEVELS = {
 }
 
 
-def text_of(verdict: Verdict, trace: Path | None) -> str:
-    """Return a verdict for people. Nothing in it can move or colour the terminal."""
+def text_of(verdict: Verdict, trace: Path | None, *, hints: bool = True) -> str:
+    """Return a verdict for people. Nothing in it can move or colour the terminal. `hints`: say what to do next."""
     parts = [_head(verdict), *_what(verdict)]
     if verdict.word not in {Word.READY, Word.BUSY, Word.FINISHED}:
-        parts += [*_attempts(verdict), *_cause(verdict.cause)]
+        parts += [*_attempts(verdict), *_cause(verdict)]
     else:
         parts += _phases(verdict)
     parts += [f"  warning: {plain(warning, WIDTH)}" for warning in verdict.warnings]
-    parts += _where_next(verdict, trace)
+    parts += _where_next(verdict, trace, hints=hints)
     return "\n".join(parts)
 
 
@@ -69,9 +70,14 @@ def _attempts(verdict: Verdict) -> list[str]:
     return lines
 
 
-def _cause(cause: Cause | None) -> list[str]:
+def _cause(verdict: Verdict) -> list[str]:
+    cause = verdict.cause
     if cause is None:
-        return ["", "  no cause found in what was seen"]
+        return ["", "  no cause found in what was seen"] if verdict.word in NEED_A_CAUSE else []
+    return _cause_lines(cause)
+
+
+def _cause_lines(cause: Cause) -> list[str]:
     lines = ["", f"  {cause.code}  {plain(cause.title or cause.kind, 80)}  (sure: {cause.sure:.0%})"]
     around = list(cause.around)
     if cause.line is not None and cause.line not in {number for number, _ in around}:
@@ -87,7 +93,7 @@ def _cause(cause: Cause | None) -> list[str]:
     return lines
 
 
-def _where_next(verdict: Verdict, trace: Path | None) -> list[str]:
+def _where_next(verdict: Verdict, trace: Path | None, *, hints: bool) -> list[str]:
     lines = [""]
     if verdict.log:
         line = f", line {verdict.cause.line}" if verdict.cause and verdict.cause.line else ""
@@ -101,7 +107,7 @@ def _where_next(verdict: Verdict, trace: Path | None) -> list[str]:
         if " " not in verdict.host
         else f" --reach '{verdict.host}'"
     )
-    hints = {
+    steps = {
         Word.READY: f"vigil stop {verdict.name}{at}",
         Word.BUSY: f"vigil stop {verdict.name}{at}",
         Word.STARTING: f"vigil wait {verdict.name}{at}",
@@ -112,8 +118,8 @@ def _where_next(verdict: Verdict, trace: Path | None) -> list[str]:
         Word.CRASH_LOOPING: f"what restarts it is still there: vigil stop {verdict.name}{at}",
         Word.UNREACHABLE: f"vigil wait {verdict.name}{at}",
     }
-    if verdict.name and verdict.word in hints:
-        lines.append(f"  next:  {hints[verdict.word]}")
+    if hints and verdict.name and verdict.word in steps:
+        lines.append(f"  next:  {steps[verdict.word]}")
     return lines if len(lines) > 1 else []
 
 

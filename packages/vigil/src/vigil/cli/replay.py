@@ -1,12 +1,13 @@
 """`vigil replay TRACE`: the same verdicts from a recorded trace."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from vigil.cli import options
+from vigil.screen import plain_json
 
 
 def command(
@@ -21,9 +22,13 @@ def command(
     last = None
     for verdict in replay(trace):
         if every and last is not None:
-            print(msgspec.json.encode(last).decode() if json else text_of(last, None) + "\n")
+            print(_json(last) if json else text_of(last, None) + "\n")
         last = verdict
     if last is None:
         raise typer.Exit(2)
-    print(msgspec.json.encode(last).decode() if json else text_of(last, trace))
+    print(_json(last) if json else text_of(last, trace))
     raise typer.Exit(last.exit_code)
+
+
+def _json(value: Any) -> str:
+    return plain_json(msgspec.json.encode(value).decode())

@@ -1,7 +1,8 @@
 """`vigil run`: a long job (training, extraction), watched like a server; it ends in `finished`, `crashed` or `stalled`."""
 
 from vigil.cli import options
-from vigil.cli.options import checked, choice, environment, policy, seconds
+from vigil.cli.checks import checked
+from vigil.cli.options import choice, environment, policy, seconds
 from vigil.cli.up import Attached, CommandLine
 
 
@@ -50,4 +51,4 @@ def command(
         progress_s=seconds(progress_every, "--progress-every"),
         on_verdict=on_verdict,
     )
-    watch_and_exit(checked(plan), manner)
+    watch_and_exit(checked(plan, trace), manner)

@@ -8,7 +8,7 @@ import typer
 
 from vigil.cli import options
 from vigil.cli.ps import row_of
-from vigil.screen import plain
+from vigil.screen import plain, plain_json
 
 
 def command(
@@ -24,7 +24,8 @@ def command(
 
     known: dict[str, Any] = anyio.run(lambda: call(reach_of(on, reach), "show", name=name))
     if json:
-        print(msgspec.json.encode({**row_of(known), **known}).decode())
+        told = {**known, **row_of(known), "last_verdict": known["verdict"] or None}
+        print(plain_json(msgspec.json.encode(told).decode()))
         return
     row = row_of(known)
     for field in ("name", "host", "verdict", "pid", "up", "engine", "address", "log"):
@@ -32,4 +33,6 @@ def command(
             print(f"{field:<9}{plain(str(row[field]), 200)}")
     print(f"{'command':<9}{plain(' '.join(known['plan'].get('command', [])), 1000)}")
     if known["verdict"]:
-        print(f"\nthe last verdict:\n{text_of(msgspec.convert(known['verdict'], Verdict), None)}")
+        last = msgspec.convert(known["verdict"], Verdict)
+        before = "" if last.word.value == row["verdict"] else ", given before that"
+        print(f"\nthe last verdict{before}:\n{text_of(last, None, hints=known['alive'])}")

@@ -7,6 +7,7 @@ import msgspec
 import typer
 
 from vigil.cli import options
+from vigil.screen import plain_json
 
 
 def command(
@@ -36,7 +37,7 @@ def command(
             "already": answer["already"],
             "exit": end,
         }
-        print(msgspec.json.encode(told).decode())
+        print(plain_json(msgspec.json.encode(told).decode()))
     elif not gone:
         print(f"{name} could not be stopped: pid {answer['life']['main']['pid']} is still there")
     elif answer["already"]:

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from vigil.cli import options
-from vigil.cli.options import checked, choice, environment, policy, seconds
+from vigil.cli.checks import checked
+from vigil.cli.options import choice, environment, policy, seconds
 
 Attached = Annotated[bool, typer.Option("--attached", help="Tie the server's life to ours: it ends when we do.")]
 CommandLine = Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The server's command line.")]
@@ -68,4 +69,4 @@ def command(
         on_verdict=on_verdict,
         strict=strict,
     )
-    watch_and_exit(checked(plan), manner)
+    watch_and_exit(checked(plan, trace), manner)

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from vigil.cli import options
-from vigil.cli.options import checked, choice, policy, seconds
+from vigil.cli.checks import checked
+from vigil.cli.options import choice, policy, seconds
 
 Target = Annotated[str, typer.Argument(metavar="NAME|URL", help="A name that vigil knows, or http://HOST:PORT.")]
 Pid = Annotated[int | None, typer.Option("--pid", min=1, help="The process to watch, on its host.")]
@@ -69,4 +70,4 @@ def command(
         on_verdict=on_verdict,
         strict=strict,
     )
-    watch_and_exit(checked(plan), manner)
+    watch_and_exit(checked(plan, trace), manner)

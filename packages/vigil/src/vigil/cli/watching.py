@@ -10,15 +10,18 @@ import msgspec
 import typer
 
 from vigil.cli.drawing import Drawing, drawing_for
+from vigil.cli.missing import told, unknown_address
 from vigil.cli.render import text_of
 from vigil.errors import UsageError
 from vigil.plan import Plan
-from vigil.store import state_folder
+from vigil.screen import plain_json
+from vigil.store import private_folder, state_folder
 from vigil.supervise.hold import hold
 from vigil.supervise.watch import Watch
 from vigil.verdict import SERVING, Verdict, Word
 
 KEPT_TRACES = 50
+ON_VERDICT_S = 60.0
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,36 +77,48 @@ async def _watch(plan: Plan, manner: Manner, shown: list[str]) -> Verdict:
     async with watch, hold(watch.reach, watch.launched if plan.attached else None), anyio.create_task_group() as tasks:
         if watch.launched is not None:
             shown.append(watch.launched.name)
+        note = unknown_address(plan, watch.session.state)
+        if note is not None:
+            print(f"vigil: {note}", file=sys.stderr)
         tasks.start_soon(drawing.keep, watch)
         last: Word | None = None
         async for verdict in watch:
-            ends = watch.over
-            told_before = last is verdict.word and not ends
+            if manner.follow and verdict.word in SERVING and verdict.word is not last:
+                await tell(verdict, manner, drawing, trace)
             last = verdict.word
-            if not told_before and (ends or (manner.follow and verdict.word in SERVING)):
-                tell(verdict, manner, drawing, trace)
+        final = watch.now  # told once, however many verdicts came while it ended
+        unseen = told(final, plan, watch.session.state, watch.elapsed_s)
+        await tell(msgspec.structs.replace(final, warnings=(*final.warnings, *unseen)), manner, drawing, trace)
         tasks.cancel_scope.cancel()
     return watch.now
 
 
-def tell(verdict: Verdict, manner: Manner, drawing: Drawing, trace: Path | None) -> None:
+async def tell(verdict: Verdict, manner: Manner, drawing: Drawing, trace: Path | None) -> None:
     """Print a verdict on stdout and hand it to `--on-verdict`."""
     drawing.clear()
     data = msgspec.json.encode(verdict).decode()
-    if manner.json:
-        print(data, flush=True)
-    else:
-        print(text_of(verdict, trace), flush=True)
+    print(plain_json(data) if manner.json else text_of(verdict, trace), flush=True)
     if manner.on_verdict:
-        done = subprocess.run(["/bin/sh", "-c", manner.on_verdict], input=data.encode(), check=False)
-        if done.returncode != 0:
-            print(f"vigil: --on-verdict ended with {done.returncode}", file=sys.stderr)
+        trouble = await anyio.to_thread.run_sync(_hand_over, manner.on_verdict, data.encode())
+        if trouble:
+            print(f"vigil: --on-verdict {trouble}", file=sys.stderr)
+
+
+def _hand_over(command: str, data: bytes) -> str:
+    """Run the user's command with the object on its input, its words beside ours; return what went wrong."""
+    try:
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], input=data, stdout=sys.stderr, check=False, timeout=ON_VERDICT_S
+        )
+    except subprocess.TimeoutExpired:
+        return f"did not end within {ON_VERDICT_S:.0f} s and was ended"
+    return f"ended with {done.returncode}" if done.returncode else ""
 
 
 def _trace_path(plan: Plan) -> Path | None:
     folder = state_folder() / "traces"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder("traces")
         for old in sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)[: -KEPT_TRACES + 1]:
             old.unlink(missing_ok=True)
     except OSError as error:

@@ -8,34 +8,35 @@ import functools
 import re
 from importlib import resources
 
-# Reads exactly as many bytes as it is told and no more: what follows belongs to the program that it runs.
+# Reads exactly as many bytes as it is told and no more: what follows belongs to the program that it runs. One line without
+# `'`, `$`, `!`: it must come through the quotes of any login shell, csh and fish included.
 LOADER = (
-    "import os\n"
-    "def g(n):\n"
-    " b=b''\n"
-    " while len(b)<n:\n"
-    "  c=os.read(0,n-len(b))\n"
-    "  if not c: raise SystemExit(3)\n"
-    "  b+=c\n"
-    " return b\n"
-    "exec(g(int(g(9))))"
+    r'exec("import os\ndef g(n):\n b=bytes()\n while len(b)<n:\n  c=os.read(0,n-len(b))\n  if not c: raise SystemExit(3)\n'
+    r'  b+=c\n return b\nexec(g(int(g(9))))")'
 )
 
+# A new line first: whatever a login shell printed before us may lack its own.
 _PROGRAM = """
 import sys
+sys.stdout.write("\\n")
+sys.stdout.flush()
 if sys.version_info < (3, 9):
-    sys.stdout.write('{{"refused": "python", "text": "python3 is %d.%d; 3.9 or newer is needed"}}\\n' % sys.version_info[:2])
+    sys.stdout.write('{{"refused": "python", "text": "python3 there is %d.%d; 3.9 or newer is needed"}}\\n'
+        % tuple(sys.version_info[:2]))
+    sys.stdout.flush()
     sys.exit(4)
-import importlib.abc, importlib.util
+from importlib.machinery import ModuleSpec
 SOURCES = {sources!r}
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Finder:
     def find_spec(self, name, path=None, target=None):
         if name in SOURCES:
-            return importlib.util.spec_from_loader(name, self, is_package=name == "vigil_observer")
+            return ModuleSpec(name, self, is_package=name == "vigil_observer")
     def create_module(self, spec):
         return None
     def exec_module(self, module):
         exec(compile(SOURCES[module.__name__], "<" + module.__name__ + ">", "exec"), module.__dict__)
+    def get_source(self, name):
+        return SOURCES[name]
 sys.meta_path.insert(0, Finder())
 
 import json

@@ -1,5 +1,6 @@
 """A line to an observer: commands go out, facts come back. Local and remote through one interface."""
 
+import asyncio
 import json
 import math
 import subprocess
@@ -10,10 +11,8 @@ from typing import Any, Protocol
 
 import anyio
 import anyio.abc
-import anyio.from_thread
-import anyio.lowlevel
 from anyio.streams.buffered import BufferedByteReceiveStream
-from anyio.streams.memory import MemoryObjectReceiveStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from vigil.errors import HostError, UnreachableError, VigilError
 from vigil.hosts.bundle import program
@@ -63,15 +62,17 @@ class _LocalLink:
 @asynccontextmanager
 async def _open_local() -> AsyncIterator[_LocalLink]:
     send, receive = anyio.create_memory_object_stream[Message](math.inf)
-    token = anyio.lowlevel.current_token()
+    loop = asyncio.get_running_loop()
     closing = threading.Event()
 
     def put(message: Message) -> None:
-        if not closing.is_set():
-            anyio.from_thread.run_sync(send.send_nowait, message, token=token)
+        if closing.is_set():
+            return
+        with suppress(RuntimeError):  # the event loop was closed under a message on its way
+            loop.call_soon_threadsafe(_pass_on, send, message)
 
     observer = Observer(put)
-    thread = threading.Thread(target=_run_local, args=(observer, closing), name="vigil-observer", daemon=True)
+    thread = threading.Thread(target=observer.run, name="vigil-observer", daemon=True)
     thread.start()
     try:
         yield _LocalLink(receive, observer)
@@ -84,12 +85,9 @@ async def _open_local() -> AsyncIterator[_LocalLink]:
         receive.close()
 
 
-def _run_local(observer: Observer, closing: threading.Event) -> None:
-    try:
-        observer.run()
-    except RuntimeError:  # the event loop closed under a message that was on its way
-        if not closing.is_set():
-            raise
+def _pass_on(stream: MemoryObjectSendStream[Message], message: Message) -> None:
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody listens any more
+        stream.send_nowait(message)
 
 
 class _RemoteLink:

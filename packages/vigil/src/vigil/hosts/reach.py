@@ -47,8 +47,18 @@ def reach_of(on: str | None, reach: str | None) -> Reach:
             raise UsageError(
                 "--reach is empty: give a command that runs a program there, such as 'docker exec -i NAME'"
             )
-        return Reach(label=reach, prefix=words, quoted=words[0].rpartition("/")[2] == "ssh")
+        return Reach(label=reach, prefix=words, quoted=_ends_in_a_shell(words))
     return Reach()
+
+
+def _ends_in_a_shell(words: tuple[str, ...]) -> bool:
+    """Say whether the far side joins our words and gives them to a shell, as ssh does, also behind sshpass, sudo or gcloud."""
+    programs = [word.rpartition("/")[2] for word in words]
+    return programs[0] == "ssh" or (programs[0] not in _DIRECT and "ssh" in programs[1:-1])
+
+
+# They hand the words over as they are; "ssh" among them is a name.
+_DIRECT = {"docker", "podman", "nerdctl", "kubectl", "oc", "crictl", "lxc", "incus", "sh", "bash", "nsenter", "chroot"}
 
 
 # Their config, agents and jumps; only what makes a broken line show itself is added. BatchMode: nobody is there to type.

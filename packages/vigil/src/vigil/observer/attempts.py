@@ -22,6 +22,7 @@ HURRY_S = 5.0  # how long a dead root is looked after at the fastest pace
 FAST_S = 30.0  # after an end the next attempt is looked for at the fastest pace for this long
 SEARCH_SHARE = 20  # a search that takes t is not made more often than every 20 t
 SIGKILL = 9
+COMM_CHARS = 15  # the kernel keeps no more of a title
 
 
 class Main(NamedTuple):
@@ -88,7 +89,7 @@ class Attempts:
     def glance(self, now: float) -> None:
         """Look for the next main process while there is none. Cheap: it may run fifty times a second."""
         if self.main is None and not self.over:
-            if self.tree is None and self._watch.life is not None:
+            if self.tree is None and self._watch.life is not None and self._root_died_s is None:
                 self._find_root(now)
             self._grow(now)
             self._settle()
@@ -240,7 +241,9 @@ class Attempts:
             if member.main != main or member.worker:
                 continue
             title = member.title()
-            worker = any(title.startswith(start) or member.comm == start[:15] for start in self._watch.workers)
+            worker = any(
+                title.startswith(start) or member.comm.startswith(start[:COMM_CHARS]) for start in self._watch.workers
+            )
             if member.told is not None and not worker:
                 continue
             member.told = self._report.shorten(title, TITLE_CHARS)

@@ -61,27 +61,30 @@ class Observer:
         poller = select.poll()
         poller.register(self._wake_read, select.POLLIN)
         tick_s = 0.0
+        ended = True
         try:
             while not self._over and not self._broken():
                 now = time.monotonic()
                 self._take_commands(poller)
-                due = self._site.turn(now, congested=self._congested()) if self._site else now + TICK_S
-                if now >= tick_s:
+                due = self._site.turn(now, congested=self._congested(), ended=ended) if self._site else now + TICK_S
+                if now >= tick_s - TICK_S * 0.1:  # a little early is better than a turn of its own
                     self._report.say("Ticked", wall_s=round(time.time(), 3))
                     tick_s = now + TICK_S
-                self._sleep(poller, min(due, tick_s))
+                ended = self._sleep(poller, min(due, tick_s))
         finally:
             self._close()
 
-    def _sleep(self, poller: "select.poll", until_s: float) -> None:
+    def _sleep(self, poller: "select.poll", until_s: float) -> bool:
+        """Wait until then, or for a wake-up. Return True where a process that is watched ended."""
         if self._commands or self._over:
-            return
-        poller.poll(max(0.0, until_s - time.monotonic()) * 1000)
-        try:
-            while os.read(self._wake_read, 4096):
+            return True
+        ready = {fd for fd, _ in poller.poll(max(0.0, until_s - time.monotonic()) * 1000)}
+        if self._wake_read in ready:
+            try:
+                os.read(self._wake_read, 65536)
+            except OSError:
                 pass
-        except OSError:
-            pass
+        return bool(ready - {self._wake_read})
 
     def _take_commands(self, poller: "select.poll") -> None:
         while self._commands:

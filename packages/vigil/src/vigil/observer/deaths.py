@@ -23,6 +23,11 @@ class Deaths:
         """Return the descriptor to wait on."""
         return self._epoll.fileno()
 
+    @property
+    def pending(self) -> bool:
+        """Tell whether `ended` has something to say that `fileno` does not show."""
+        return bool(self._gone)
+
     def add(self, pid: int, start_ticks: int) -> None:
         """Watch a process; one that is gone already is reported by the next `ended`."""
         if pid in self._watched:

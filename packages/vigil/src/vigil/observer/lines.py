@@ -93,7 +93,9 @@ class LineSplitter:
 
     def _extend(self, piece: bytes) -> None:
         if not self._length and piece.startswith(b"\0"):
-            piece = piece.lstrip(b"\0")
+            piece = (
+                b"" if piece == bytes(len(piece)) else piece.lstrip(b"\0")
+            )  # a hole may be gigabytes: compare it at once
             self._nul = True
         self._length += len(piece)
         room = LINE_BYTES - len(self._kept)

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 from .keep import pick
 from .lines import LineSplitter, RawLine, show, strip_escapes
@@ -48,6 +48,10 @@ class LogTail:
         self._skip_partial = False
         self._splitter = LineSplitter()
         self._grew_s = 0.0
+        self._looked_s = 0.0
+        self._said_s = 0.0
+        self._skipped = 0
+        self._owed = False
         self._open_line = False
         self._unreadable: Optional[Tuple[str, bool]] = None
 
@@ -59,6 +63,7 @@ class LogTail:
 
     def look(self, now: float) -> bool:
         """Read what is new, at most `TURN_BYTES`. Return True where more is waiting."""
+        self._looked_s = now
         if self._fd < 0 and not self._open():
             return False
         if self._count_from < self._position and self._counted < 0:
@@ -69,6 +74,8 @@ class LogTail:
         if self._open_line and (now - self._grew_s >= QUIET_S or self._in_history()):
             self._flush()
         self._history_end = 0
+        if self._owed and now - self._said_s >= QUIET_S:
+            self._say([], history=False)
         return self._check_rotated(now)
 
     def drain(self, now: float) -> bool:
@@ -232,6 +239,8 @@ class LogTail:
         self._open_line = False
         if lines:
             self._ship(lines, history=self._in_history())
+        if self._owed:
+            self._say([], history=False)
 
     def _in_history(self) -> bool:
         return 0 < self._position <= self._history_end
@@ -243,4 +252,15 @@ class LogTail:
             lines, skipped = pick(lines, self.keep)
         clean = self._report.redactor.clean
         shown = [[line.number, clean(show(line.raw))] for line in lines]
-        self._report.say("LogGrew", size=self._position, lines=shown, skipped=skipped or None, history=history or None)
+        self._skipped += skipped
+        if shown or history or self.keep is None:
+            self._say(shown, history=history)
+        else:  # that a log goes on and nothing in it matters is said once a second
+            self._owed = True
+
+    def _say(self, shown: List[List[Any]], *, history: bool) -> None:
+        skipped = self._skipped or None
+        self._report.say("LogGrew", size=self._position, lines=shown, skipped=skipped, history=history or None)
+        self._skipped = 0
+        self._owed = False
+        self._said_s = self._looked_s

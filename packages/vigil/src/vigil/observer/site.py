@@ -21,6 +21,7 @@ from .watch import Watch, read_paces
 HURRY_S = 0.01
 FASTEST_S = 0.02
 JOIN_S = 0.2
+EARLY_SHARE = 0.1
 
 
 class Site:
@@ -97,12 +98,13 @@ class Site:
 
     # --- the turn
 
-    def turn(self, now: float, *, congested: bool) -> float:
-        """Look at what is due. Return when the next look is."""
+    def turn(self, now: float, *, congested: bool, ended: bool) -> float:
+        """Look at what is due, and at ends where some are known. Return when the next look is."""
         log_due = self._is_due("log", now, self._log_pace(now))
         tree_due = self._is_due("tree", now, self._paces.tree_s)
         sample_due = self._is_due("sample", now, self._paces.sample_s)
-        self._try("the ends", lambda: self._see_ends(now, look=tree_due or (log_due and not self.deaths.immediate)))
+        if ended or tree_due or self.deaths.pending or (log_due and not self.deaths.immediate):
+            self._try("the ends", lambda: self._see_ends(now, look=tree_due or not self.deaths.immediate))
         if tree_due or sample_due:
             self._try("the processes", lambda: self._see_tree(now, sample=sample_due))
         elif log_due:
@@ -116,7 +118,8 @@ class Site:
         return now if self._more_log and not congested else min(self._due.values())
 
     def _is_due(self, what: str, now: float, pace_s: float) -> bool:
-        if now < min(self._due[what], now + pace_s):
+        # A little early together with something else is better than a turn of its own.
+        if now < min(self._due[what], now + pace_s) - pace_s * EARLY_SHARE:
             return False
         self._due[what] = now + pace_s
         return True

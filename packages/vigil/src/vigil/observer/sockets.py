@@ -1,9 +1,11 @@
-"""Who listens on a port: /proc/net/tcp for the sockets, /proc/PID/fd for their owners."""
+"""Who listens on a port: the kernel's list of sockets, and /proc/PID/fd for their owners."""
 
 import ipaddress
 import os
 import sys
 from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set, Tuple, Union
+
+from .sockdiag import list_listeners
 
 LISTEN = b"0A"
 HALF_OPEN = b"03"
@@ -24,17 +26,27 @@ class Holders(NamedTuple):
     complete: bool
 
 
-def read_listeners(port: int, folder: str = "/proc/net") -> Optional[List[Listener]]:
-    """Return the sockets that listen on `port`, or None where the kernel does not show them."""
+def read_listeners(port: int, folder: Optional[str] = None) -> Optional[List[Listener]]:
+    """Return the sockets that listen on `port`, or None where the kernel does not show them.
+
+    `folder`: read the files tcp and tcp6 there, which is also what is done where the kernel does not answer.
+    """
+    asked = list_listeners(port) if folder is None else None
+    if asked is not None:
+        return [Listener(_plain(address), inode) for address, inode in asked]
     found: List[Listener] = []
     readable = False
     for name in ("tcp", "tcp6"):
-        lines = _listening_lines(f"{folder}/{name}")
+        lines = _listening_lines(f"{folder or '/proc/net'}/{name}")
         if lines is None:
             continue
         readable = True
         found += [listener for listener in (_parse(line, port) for line in lines) if listener]
     return found if readable else None
+
+
+def _plain(address: Address) -> Address:
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _listening_lines(path: str) -> Optional[List[bytes]]:
@@ -81,8 +93,7 @@ def _parse_address(text: bytes) -> Address:
     raw = bytes.fromhex(text.decode("ascii"))
     if sys.byteorder == "little":
         raw = b"".join(raw[at : at + 4][::-1] for at in range(0, len(raw), 4))
-    address = ipaddress.ip_address(raw)
-    return getattr(address, "ipv4_mapped", None) or address
+    return _plain(ipaddress.ip_address(raw))
 
 
 def reachable(listeners: Iterable[Listener], host: str) -> List[Listener]:

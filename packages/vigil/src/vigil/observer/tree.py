@@ -6,7 +6,9 @@ from .mains import Process, name_process
 from .process import Arrivals, Stat, age_s, all_pids, read_argv, read_exe, read_stat
 
 YOUNG_S = 2.0  # a new process may still be the fork of its parent, or execute one program after another
-TITLED_S = 600.0  # engines give their workers a title once they have imported what they need
+TITLED_S = (
+    30.0  # engines give their workers a title once they have imported what they need; a later one waits for a sample
+)
 
 
 class Member:

@@ -1,5 +1,5 @@
-"""What is remembered on this host about earlier starts."""
+"""What is kept between runs: the history of starts, in the user's state folder."""
 
-from vigil.store.history import Expected, History, state_folder
+from vigil.store.history import Expected, History, private_folder, state_folder
 
-__all__ = ["Expected", "History", "state_folder"]
+__all__ = ["Expected", "History", "private_folder", "state_folder"]

@@ -27,6 +27,15 @@ def state_folder() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "vigil"
 
 
+def private_folder(*parts: str) -> Path:
+    """Make a folder under the state folder, for its owner only; return it. Raises `OSError` where it cannot be made."""
+    folder = state_folder()
+    for part in ("", *parts):
+        folder /= part
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """What earlier starts lead us to expect. `ready_after_s`: the median; `slowest_quiet_s` per phase: the longest."""
 
@@ -41,7 +50,7 @@ class History:
         self._path = path or state_folder() / "history.db"
 
     def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder()
         connection = sqlite3.connect(self._path, timeout=5.0)
         connection.execute("pragma journal_mode = wal")
         connection.executescript(_TABLE)

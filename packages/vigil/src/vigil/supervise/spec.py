@@ -19,9 +19,11 @@ def parse_url(url: str) -> tuple[str, str, int]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise UsageError(f"{url!r} is no address: {error}") from error
+        raise UsageError(f"{url!r} is no address ({str(error).lower()}): give http://HOST:PORT") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(f"{url!r} is no address: give http://HOST:PORT")
+    if parts.username or parts.password:
+        raise UsageError("the address holds a user or password, which would be shown: give a key by --api-key-env")
     if port is None:
         port = 443 if parts.scheme == "https" else 80
     if not 0 < port <= HIGHEST_PORT:

@@ -139,6 +139,7 @@ class Watch:
                 with anyio.move_on_after(self.for_s):
                     await self._finished.wait()
                 tasks.cancel_scope.cancel()
+            self._take(Ticked(at_s=self.elapsed_s))  # `--for` ended it: say how long it really was
             await self._conclude()
             self._send.send_nowait(self.now)
 
@@ -209,7 +210,7 @@ class Watch:
         if message.get("kind") == "Reached" and isinstance(at_s, int | float):
             self._offset_s = 0.0 if self.reach.local else time.monotonic() - at_s
         if isinstance(at_s, int | float):
-            message["at_s"] = max(0.0, at_s + self._offset_s - self._began_s)
+            message["at_s"] = round(max(0.0, at_s + self._offset_s - self._began_s), 6)
         try:
             fact: AnyFact = msgspec.convert(message, AnyFact)
         except msgspec.ValidationError as error:

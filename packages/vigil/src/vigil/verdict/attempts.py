@@ -1,21 +1,29 @@
 """Attempts: when one begins and ends, and when several are a loop (law 6)."""
 
+import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from vigil.diagnosis import diagnose
-from vigil.diagnosis.cause import End
+from vigil.diagnosis.cause import Cause, End
 from vigil.engine_table import EngineTable, Phase
 from vigil.facts import Line
 from vigil.policy import Policy
-from vigil.verdict.state import Life, Log, Movement, Serving, Startup, State
+from vigil.verdict.state import Chunks, Life, Movement, Serving, Signs, Startup, State
 from vigil.verdict.words import PhaseSpan
 
 KEPT_ENDED = 50
 KEPT_LINES = 3000
 KEPT_HEAD_CHUNKS = 8
 CHUNK_LINES = 64
+TAIL_LINES = 6
+_DIGITS = re.compile(r"\d+")
+
+
+def shape(text: str) -> str:
+    """Return a line or a command without its numbers: what two lives of the same program share."""
+    return _DIGITS.sub("0", text)
 
 
 def first_phase(table: EngineTable) -> Phase:
@@ -28,18 +36,37 @@ def next_number(state: State) -> int:
     return (state.process.ended[-1].n if state.process.ended else 0) + 1
 
 
-def begin(state: State, life: Life, first_phase: Phase) -> State:
-    """Begin an attempt: its log lines, phases and answers start empty; the port is what it is."""
+def begin(state: State, life: Life, table: EngineTable) -> State:
+    """Begin an attempt: its phases, signs and answers start empty; the port is what it is.
+
+    Lines that came since the last end are its own: the observer reads a dead attempt's log to its end first.
+    """
     seen = state.serving
-    spans = (PhaseSpan(name=first_phase, from_s=state.now_s),)
     return replace(
         state,
         process=replace(state.process, life=life, worker=None, seen=state.process.seen or life.pid is not None),
-        log=replace(state.log, chunks=(), ready_fact=0, fatal_s=None, opening=()),
-        startup=Startup(phase=first_phase, since_s=state.now_s, spans=spans, quiet_s=state.startup.quiet_s),
+        log=replace(state.log, opening=(), signs=fresh(state.log.signs)),
+        startup=start_over(state, table),
         serving=Serving(port=seen.port, port_fact=seen.port_fact, port_s=seen.port_s),
-        movement=Movement(at_s=state.now_s, what="a new attempt", last=state.movement.last),
+        movement=Movement(at_s=state.now_s, what="a new attempt", base=state.movement.last, last=state.movement.last),
     )
+
+
+def find(state: State, life: Life, table: EngineTable) -> State:
+    """Take up an attempt that ran before it was seen: what its log and its address told already is its own."""
+    life = replace(life, ready_s=state.serving.ready_s)
+    return replace(
+        state,
+        process=replace(state.process, life=life, seen=state.process.seen or life.pid is not None),
+        startup=state.startup if state.startup.spans else start_over(state, table),
+    )
+
+
+def start_over(state: State, table: EngineTable) -> Startup:
+    """Return the start-up of a life that begins now; how long phases were quiet before is remembered."""
+    phase = first_phase(table)
+    spans = (PhaseSpan(name=phase, from_s=state.now_s),)
+    return Startup(phase=phase, since_s=state.now_s, spans=spans, quiet_s=state.startup.quiet_s)
 
 
 def end(
@@ -50,32 +77,59 @@ def end(
     if life is None:
         return state
     worker = state.process.worker
-    how = End(
-        code=code,
-        signal=signal,
-        oom_killed=oom_killed or (worker is not None and worker.oom_killed),
-        phase=state.startup.phase,
-        ready=life.ready_s is not None,
-    )
-    expected = state.stop_by is not None or (state.asked.job and code == 0)
-    why = None if expected else diagnose(lines(state.log), how, table.name, state.asked.log)
+    oom_killed = oom_killed or (worker is not None and worker.oom_killed)
     ended = replace(
         life,
         ended_s=state.now_s,
         ended_fact=state.n,
         code=code,
         signal=signal,
-        oom_killed=how.oom_killed,
-        why=why,
+        oom_killed=oom_killed,
+        asked=state.stop_by is not None or (state.asked.job and code == 0),
         phase=state.startup.phase,
+        tail=tail(state.log.chunks),
     )
+    ended = replace(ended, why=None if ended.asked else why(state, ended, state.log.chunks, table))
     spans = close_span(state.startup.spans, state.now_s)
     return replace(
         state,
         process=replace(state.process, life=None, ended=(*state.process.ended, ended)[-KEPT_ENDED:]),
+        log=replace(state.log, chunks=(), before=state.log.chunks),
         startup=replace(state.startup, spans=spans),
-        serving=replace(state.serving, asked_s=None, ready_s=None),
+        serving=replace(state.serving, asked_s=None, unanswered_s=None, ready_s=None, level=None),
+        waiting_s=state.waiting_s if ended.ready_s is None else state.now_s,
     )
+
+
+def learn_exit(state: State, table: EngineTable, code: int | None, signal: int | None) -> State:
+    """Take the root's exit for the last attempt's, where the kernel told that one's to its parent only.
+
+    A shell ends as its last command did; what the log could not explain, the exit may.
+    """
+    ended = state.process.ended
+    if not ended or ended[-1].code is not None or ended[-1].signal is not None or ended[-1].asked:
+        return state
+    last = replace(ended[-1], code=code, signal=signal)
+    if last.why is None:
+        last = replace(last, why=why(state, last, state.log.before, table))
+    return replace(state, process=replace(state.process, ended=(*ended[:-1], last)))
+
+
+def why(state: State, life: Life, chunks: Chunks, table: EngineTable) -> Cause | None:
+    """Return the cause of an end, as far as the attempt's lines and its exit show one."""
+    how = End(
+        code=life.code,
+        signal=life.signal,
+        oom_killed=life.oom_killed,
+        phase=life.phase or state.startup.phase,
+        ready=life.ready_s is not None,
+    )
+    return diagnose(flat(chunks), how, table.name, state.asked.log)
+
+
+def fresh(signs: Signs) -> Signs:
+    """Return the signs as they stand where another life's lines begin."""
+    return replace(signs, ready_fact=0, fatal_s=None, fatal_fact=0, fatal_old=False)
 
 
 def close_span(spans: tuple[PhaseSpan, ...], now_s: float) -> tuple[PhaseSpan, ...]:
@@ -85,12 +139,20 @@ def close_span(spans: tuple[PhaseSpan, ...], now_s: float) -> tuple[PhaseSpan, .
     return (*spans[:-1], replace(spans[-1], to_s=now_s))
 
 
-def lines(log: Log) -> Sequence[Line]:
-    """Return the kept lines of the present attempt, in order."""
-    return [line for chunk in log.chunks for line in chunk]
+def flat(chunks: Chunks) -> Sequence[Line]:
+    """Return kept lines in order."""
+    return [line for chunk in chunks for line in chunk]
 
 
-def keep(chunks: tuple[tuple[Line, ...], ...], new: tuple[Line, ...]) -> tuple[tuple[Line, ...], ...]:
+def tail(chunks: Chunks) -> tuple[Line, ...]:
+    """Return the last few of the kept lines."""
+    last = chunks[-1] if chunks else ()
+    if len(last) < TAIL_LINES and len(chunks) > 1:
+        last = chunks[-2] + last
+    return last[-TAIL_LINES:]
+
+
+def keep(chunks: Chunks, new: tuple[Line, ...]) -> Chunks:
     """Add lines, joining small chunks; of a long attempt keep its head, its tail, and what speaks of errors."""
     if chunks and len(chunks[-1]) + len(new) <= CHUNK_LINES:
         return (*chunks[:-1], chunks[-1] + new)
@@ -103,36 +165,43 @@ def keep(chunks: tuple[tuple[Line, ...], ...], new: tuple[Line, ...]) -> tuple[t
     return chunks[:KEPT_HEAD_CHUNKS] + chunks[KEPT_HEAD_CHUNKS + 1 :]
 
 
-def loop(ended: Sequence[Life], policy: Policy) -> tuple[int, bool] | None:
+def loop(ended: Sequence[Life], policy: Policy, *, job: bool) -> tuple[int, bool] | None:
     """Say whether the attempts that ended are a loop: (how many are alike, whether a retry could mend it), or None."""
-    if not ended:
+    if not ended or not _failed(ended[-1], job=job):
         return None
     last = ended[-1]
     hopeless = last.why is not None and not last.why.retry
-    alike = _count_alike(ended, policy.loop_window_s)
+    alike = 0
+    for life in reversed(ended):
+        if not _near(life, last, policy) or not _failed(life, job=job) or _likeness(life) != _likeness(last):
+            break
+        alike += 1
     if alike >= (policy.loop_same_hopeless if hopeless else policy.loop_same):
         return alike, not hopeless
     never_ready = 0
     for life in reversed(ended):
-        if life.ready_s is not None:
+        if life.ready_s is not None or life.command != last.command or not _failed(life, job=job):
             break
         never_ready += 1
     return (never_ready, True) if never_ready >= policy.loop_any else None
 
 
-def _count_alike(ended: Sequence[Life], window_s: float) -> int:
-    last = ended[-1]
-    count = 0
-    for life in reversed(ended):
-        too_old = (last.ended_s or 0.0) - (life.ended_s or 0.0) > window_s
-        if too_old or _likeness(life) != _likeness(last):
-            break
-        count += 1
-    return count
+def _near(life: Life, last: Life, policy: Policy) -> bool:
+    return (last.ended_s or 0.0) - (life.ended_s or 0.0) <= policy.loop_window_s
+
+
+def _failed(life: Life, *, job: bool) -> bool:
+    """Say whether an end counts: none that was asked for; of a job's steps only those that show a failure."""
+    if life.asked:
+        return False
+    return not job or life.why is not None or bool(life.code) or life.signal is not None
 
 
 def _likeness(life: Life) -> tuple[object, ...]:
-    """What two attempts must share to have ended alike: the failure's fingerprint, or else how the process ended."""
+    """Return what two attempts must share to have ended alike.
+
+    The failure's fingerprint, or else the command and how it ended: the steps of a script are different commands.
+    """
     if life.why is not None:
         return (life.why.code, life.why.fingerprint)
-    return (life.code, life.signal, life.ready_s is not None)
+    return (life.command, life.code, life.signal, life.ready_s is not None)

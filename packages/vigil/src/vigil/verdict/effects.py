@@ -70,19 +70,23 @@ def standing_orders(state: State, table: EngineTable) -> tuple[Order, ...]:
     """Return the orders that should stand in this state, always of the same kinds and in the same sequence."""
     scale = state.asked.time_scale
     policy = state.asked.policy
-    up = state.judged.word in SERVING and state.serving.ready_s is not None
+    up = state.serving.ready_s is not None
     look = Look(log_s=0.25, tree_s=1.0, sample_s=5.0) if up else Look(log_s=0.02, tree_s=0.25, sample_s=max(0.1, scale))
-    keep = Keep(texts=(*MATTERS, *table.alive_lines, *table.banners, *table.ready_lines) if up else None)
+    keep = Keep(texts=_kept_texts(table) if up else None)
     if state.asked.job or not state.asked.serves:
         return (look, keep)
-    models = Probe(probe="models", path=table.models_path, every_s=0.0 if up else policy.probe_every_s, timeout_s=10.0)
-    return (
-        look,
-        keep,
-        models,
-        _health(state, table, up=up),
-        ReadMetrics(every_s=policy.metrics_every_s if up else 0.0),
-    )
+    known = state.judged.word in SERVING  # it answers, and is not ready for us: a key that we lack
+    models_s = 0.0 if up else policy.health_every_s if known else policy.probe_every_s
+    models = Probe(probe="models", path=table.models_path, every_s=models_s, timeout_s=10.0)
+    # Before the first token too: it may be late because others are served (law 9).
+    counted = up or state.serving.unanswered_s is not None
+    metrics = ReadMetrics(every_s=policy.metrics_every_s if counted else 0.0)
+    return (look, keep, models, _health(state, table, up=up), metrics)
+
+
+def _kept_texts(table: EngineTable) -> tuple[str, ...]:
+    """Return what makes a line matter once the server is up."""
+    return (*MATTERS, *table.alive_lines, *table.banners, *table.ready_lines, *table.fatal_lines)
 
 
 def _health(state: State, table: EngineTable, *, up: bool) -> Probe:

@@ -1,164 +1,186 @@
-"""Facts about the log: phases, banners of a new life, and what is kept for the diagnosis."""
-
-import re
+"""Facts about the log: what its lines say, which of them begin another life, and what is kept for the diagnosis."""
 
 from msgspec.structs import replace
 
-from vigil.engine_table import EngineTable, Phase
+from vigil.engine_table import EngineTable
 from vigil.facts import Line, LogGrew, LogReset, LogUnreadable
-from vigil.reading import Reading, read_sign
-from vigil.verdict import attempts, processes
-from vigil.verdict.state import Life, Startup, State
-from vigil.verdict.words import PhaseSpan
+from vigil.reading import Reading, may_speak, read_sign
+from vigil.verdict import attempts, startup
+from vigil.verdict.movement import moved
+from vigil.verdict.state import Life, State
 
 # Access lines answer our own probes: the log growing by them says nothing about the start-up.
-_ECHOES = ('"GET /', '"POST /', '"HEAD /')
-OPENING_LINES = 2  # so many lines, alike but for their numbers, open a life of a program whose banners we do not know
-_DIGITS = re.compile(r"\d+")
+_ECHOES = ('"GET /', '"POST /', '"HEAD /', "log_server_r")
+OPENING_LINES = 2  # so many lines, alike but for their numbers, open a life of which no banner tells
 
 
 def on_log_grew(state: State, fact: LogGrew, table: EngineTable) -> State:
     """Take new lines in: keep them, read the engine's signs in them, notice a new life."""
+    lines = fact.lines
+    life = state.process.life
+    if fact.history and life is not None and not life.late:
+        lines = ()  # it was there before this process began
+    begin = 0
+    if _may_restart(state) or may_speak(table, lines):
+        for index, line in enumerate(lines):
+            reading = read_sign(table, line.text)
+            if _opens_a_life(state, fact, index, reading, table):
+                state = _kept(state, lines[begin:index])
+                begin = index
+                banner = reading is not None and reading.banner
+                state = _new_life(state, table, history=fact.history, banner=banner)
+            if reading is not None:
+                state = _read(state, reading, table, history=fact.history)
+    state = _grown(state, fact, lines[begin:])
+    if fact.history or not _tells_something(fact, table):
+        return state
+    return moved(state, "the log grew")
+
+
+def _grown(state: State, fact: LogGrew, lines: tuple[Line, ...]) -> State:
+    """Note how far the log was read, and keep its lines."""
     log = state.log
-    changed = replace(
+    signs = log.signs
+    if not signs.seen or signs.error:
+        signs = replace(signs, seen=True, error="", missing=False)
+    last = fact.lines[-1] if fact.lines else None
+    log = replace(
         log,
         size=fact.size,
         inode=fact.inode or log.inode,
-        seen=True,
-        error="",
-        missing=False,
-        last=fact.lines[-1].text if fact.lines else log.last,
-        line=fact.lines[-1].number if fact.lines else log.line,
+        last=log.last if last is None else last.text,
+        line=log.line if last is None else last.number,
         grew_s=log.grew_s if fact.history else state.now_s,
+        chunks=attempts.keep(log.chunks, lines) if lines else log.chunks,
+        old=log.old or (fact.history and bool(lines)),
+        reset=log.reset and not fact.lines,
+        signs=signs,
     )
-    state = replace(state, log=changed)
-    begin = 0
-    for index, line in enumerate(fact.lines):
-        reading = read_sign(table, line.text)
-        if reading is None and table.banners:
-            continue
-        if _opens_a_life(state, fact.lines, index, reading, table):
-            state = _kept(state, fact.lines[begin:index], fact)
-            begin = index
-            state = _new_life(state, table, history=fact.history)
-        state = _read(state, line, reading, table, history=fact.history)
-    state = _kept(state, fact.lines[begin:], fact)
-    if fact.history or not _tells_something(state, fact):
+    state = replace(state, log=log)
+    return state if len(log.opening) == OPENING_LINES or fact.history else _with_opening(state)
+
+
+def _kept(state: State, lines: tuple[Line, ...]) -> State:
+    """Keep the lines that end a life, before another one begins."""
+    return replace(state, log=replace(state.log, chunks=attempts.keep(state.log.chunks, lines))) if lines else state
+
+
+def _with_opening(state: State) -> State:
+    """Note how the present life's lines begin, where its beginning was seen."""
+    life = state.process.life
+    if life is None or life.late:
         return state
-    return processes.moved(state, "the log grew")
+    first = attempts.flat(state.log.chunks[:OPENING_LINES])[:OPENING_LINES]
+    return replace(state, log=replace(state.log, opening=tuple(attempts.shape(line.text) for line in first)))
 
 
-def _tells_something(state: State, fact: LogGrew) -> bool:
+def _tells_something(fact: LogGrew, table: EngineTable) -> bool:
+    """Say whether the growth is progress: lines that answer requests, ours among them, are none."""
     if not fact.lines:
         return fact.skipped == 0
-    if state.serving.port is None:
-        return True
-    return any(not any(echo in line.text for echo in _ECHOES) for line in fact.lines)
+    return any(not _echoes(line.text, table) for line in fact.lines)
 
 
-def _kept(state: State, lines: tuple[Line, ...], fact: LogGrew) -> State:
-    """Keep lines for the diagnosis; history only while it can be this process's own output."""
-    if not lines:
-        return state
-    log = state.log
-    if fact.history:
-        log = replace(log, chunks=attempts.keep(log.chunks, lines))
-    else:
-        life = state.process.life
-        opening = log.opening
-        if len(opening) < OPENING_LINES and life is not None:
-            opening = (*opening, *(_shape(line.text) for line in lines))[:OPENING_LINES]
-        log = replace(log, chunks=attempts.keep(log.chunks, lines), opening=opening)
-    return replace(state, log=log)
+def _echoes(text: str, table: EngineTable) -> bool:
+    for echo in _ECHOES:
+        if echo in text:
+            return True
+    return any(alive in text for alive in table.alive_lines)
 
 
-def _shape(text: str) -> str:
-    return _DIGITS.sub("0", text)
-
-
-def _opens_a_life(
-    state: State, lines: tuple[Line, ...], index: int, reading: Reading | None, table: EngineTable
-) -> bool:
-    """Say whether this line is the first of another life (law 5: identity, not sameness of text)."""
+def _may_restart(state: State) -> bool:
+    """Say whether a line without any sign of the engine could be the first of another life."""
     life = state.process.life
-    if life is not None and life.sure:
-        return False
-    if table.banners:
-        return reading is not None and reading.banner
     if life is None:
-        return not state.process.seen
-    opening = state.log.opening
-    if not life.by_log or len(opening) < OPENING_LINES or opening[0] == opening[1]:
+        return True
+    if life.sure:
         return False
-    following = lines[index + 1 : index + 2]
-    return _shape(lines[index].text) == opening[0] and all(_shape(line.text) == opening[1] for line in following)
+    log = state.log
+    return log.signs.fatal_s is not None or log.reset or (life.by_log and life.pid is None)
 
 
-def _new_life(state: State, table: EngineTable, *, history: bool) -> State:
+def _opens_a_life(state: State, fact: LogGrew, index: int, reading: Reading | None, table: EngineTable) -> bool:
+    """Say whether this line is the first of another life (law 5: identity, not sameness of text)."""
+    process, life = state.process, state.process.life
+    banner = reading is not None and reading.banner
+    if fact.history:
+        return banner
+    if process.root is not None or (life is not None and life.sure):
+        return False
+    if life is None:
+        return banner or not process.ended or _repeats_opening(state, fact.lines, index)
+    return banner or (_repeats_opening(state, fact.lines, index) and _ended_before(state, life, table))
+
+
+def _repeats_opening(state: State, lines: tuple[Line, ...], index: int) -> bool:
+    opening = state.log.opening
+    if len(opening) < OPENING_LINES or opening[0] == opening[1]:
+        return False
+    here = lines[index : index + OPENING_LINES]
+    return all(attempts.shape(line.text) == wanted for line, wanted in zip(here, opening, strict=False))
+
+
+def _ended_before(state: State, life: Life, table: EngineTable) -> bool:
+    """Say whether the life whose opening is repeated shows an end: programs repeat themselves without dying."""
+    log = state.log
+    if log.signs.fatal_s is not None or log.reset:
+        return True
+    return life.by_log and life.pid is None and attempts.why(state, life, log.chunks, table) is not None
+
+
+def _new_life(state: State, table: EngineTable, *, history: bool, banner: bool) -> State:
     """Begin an attempt that only the log shows, or mark the present one as opened."""
     life = state.process.life
-    if history:
-        return replace(state, log=replace(state.log, chunks=()), startup=_startup_again(state, table))
-    if life is not None and not life.opened:
-        return replace(state, process=replace(state.process, life=replace(life, opened=True)))
-    if life is None and state.process.seen:
-        return state
-    state = attempts.end(state, table)
-    new = Life(n=attempts.next_number(state), started_s=state.now_s, opened=True, by_log=True)
-    if life is not None:
-        new = replace(new, pid=life.pid, start_ticks=life.start_ticks)
-    return attempts.begin(state, new, attempts.first_phase(table))
-
-
-def _startup_again(state: State, table: EngineTable) -> Startup:
-    first = attempts.first_phase(table)
-    spans = (PhaseSpan(name=first, from_s=state.now_s),)
-    return replace(state.startup, phase=first, since_s=state.now_s, spans=spans, progress=None)
-
-
-def _read(state: State, line: Line, reading: Reading | None, table: EngineTable, *, history: bool) -> State:
-    if reading is None:
-        return state
-    if reading.phase is not None:
-        state = enter(state, phase_of(state, reading, table))
-    if reading.done is not None and reading.total:
-        state = replace(state, startup=replace(state.startup, progress=(reading.done, reading.total)))
-    if history:
-        return state
     log = state.log
-    if reading.ready and not log.ready_fact:
-        state = replace(state, log=replace(log, ready_fact=state.n))
-    if reading.fatal and log.fatal_s is None:
-        state = replace(state, log=replace(state.log, fatal_s=state.now_s))
-    if reading.alive:
+    if history:  # an earlier life is told in full: only the last one may be the present one
+        log = replace(log, chunks=(), signs=attempts.fresh(log.signs))
+        return replace(state, log=log, startup=attempts.start_over(state, table))
+    if life is None and not state.process.ended:
+        return _first_life(state, table, banner=banner)
+    if life is not None and banner and not life.opened and log.signs.fatal_s is None and not log.reset:
+        return replace(state, process=replace(state.process, life=replace(life, opened=True)))
+    if life is not None and life.by_log and life.late and log.signs.fatal_s is None:
+        new = replace(life, started_s=state.now_s, late=False, opened=banner)  # that life was over before we looked
+        return attempts.begin(replace(state, log=replace(log, chunks=(), old=False)), new, table)
+    state = attempts.end(state, table)
+    new = Life(n=attempts.next_number(state), started_s=state.now_s, by_log=True, opened=banner)
+    if life is not None:
+        new = replace(new, pid=life.pid, start_ticks=life.start_ticks, command=life.command)
+    return attempts.begin(state, new, table)
+
+
+def _first_life(state: State, table: EngineTable, *, banner: bool) -> State:
+    """Take the first new line as a life's: of the one that the log told of before, unless that one had given up."""
+    new = Life(n=1, started_s=state.now_s, by_log=True, opened=banner)
+    if state.log.old and state.log.signs.fatal_s is None and not banner:
+        return attempts.find(state, replace(new, late=True, opened=True), table)
+    log = replace(state.log, chunks=(), old=False, signs=attempts.fresh(state.log.signs))
+    return attempts.find(replace(state, log=log, startup=attempts.start_over(state, table)), new, table)
+
+
+def _read(state: State, reading: Reading, table: EngineTable, *, history: bool) -> State:
+    """Take in what one line says."""
+    state = startup.take_in(state, reading, table)
+    signs = state.log.signs
+    if reading.fatal and signs.fatal_s is None:
+        signs = replace(signs, fatal_s=state.now_s, fatal_fact=state.n, fatal_old=history)
+    if reading.ready and not history and not signs.ready_fact:
+        signs = replace(signs, ready_fact=state.n)
+        if state.asked.ready == "log" and state.serving.ready_s is None:
+            state = startup.become_ready(state, "log", state.n)
+    if signs is not state.log.signs:
+        state = replace(state, log=replace(state.log, signs=signs))
+    if reading.alive and not history:
         state = replace(state, serving=replace(state.serving, alive_s=state.now_s))
     return state
 
 
-def phase_of(state: State, reading: Reading, table: EngineTable) -> Phase:
-    """Return the phase that a reading means here: a second load of weights is the draft's."""
-    assert reading.phase is not None  # noqa: S101 - the caller looked
-    again = table.repeats_as.get(reading.phase)
-    if again is None or not reading.starts:
-        return state.startup.phase if again is not None and state.startup.phase == again else reading.phase
-    been = any(span.name == reading.phase for span in state.startup.spans)
-    return again if been else reading.phase
-
-
-def enter(state: State, phase: Phase) -> State:
-    """Enter a phase; the spans keep their order of time."""
-    startup = state.startup
-    if phase == startup.phase:
-        return state
-    spans = (*attempts.close_span(startup.spans, state.now_s), PhaseSpan(name=phase, from_s=state.now_s))
-    return replace(state, startup=replace(startup, phase=phase, since_s=state.now_s, spans=spans[-60:], progress=None))
-
-
 def on_log_reset(state: State, _fact: LogReset, _table: EngineTable) -> State:
-    """The file began anew: its bytes and lines count from zero. A restart shows elsewhere (law 5)."""
-    return processes.moved(replace(state, log=replace(state.log, size=0, line=0)), "the log began anew")
+    """Count bytes and lines from zero: the file began anew. A restart shows elsewhere (law 5)."""
+    return moved(replace(state, log=replace(state.log, size=0, line=0, reset=True)), "the log began anew")
 
 
 def on_log_unreadable(state: State, fact: LogUnreadable, _table: EngineTable) -> State:
     """Say that we are blind there; the server may be well."""
-    return replace(state, log=replace(state.log, error=fact.error, missing=fact.missing))
+    signs = replace(state.log.signs, error=fact.error, missing=fact.missing)
+    return replace(state, log=replace(state.log, signs=signs))

@@ -1,10 +1,12 @@
 """The verdict as an object: a state, told whole."""
 
 from vigil.engine_table import EngineTable
+from vigil.verdict.attempts import tail
 from vigil.verdict.state import Life, State
-from vigil.verdict.words import EXIT_CODES, Attempt, Verdict
+from vigil.verdict.words import EXIT_CODES, SERVING, Attempt, Verdict, Word
 
 LOG_LINE_LIMIT = 500
+_NEEDS_NO_LINES = frozenset({Word.READY, Word.BUSY, Word.FINISHED})
 
 
 def report(state: State, table: EngineTable) -> Verdict:
@@ -28,16 +30,33 @@ def report(state: State, table: EngineTable) -> Verdict:
         progress=state.startup.progress,
         expected_s=state.asked.expected_s,
         last_line=state.log.last[:LOG_LINE_LIMIT],
+        tail=_tail(state),
         log=state.asked.log,
         host=state.asked.host,
         engine=table.name,
         url=state.asked.url,
         model=_model(state),
-        warnings=(
-            *state.troubles,
-            *((f"the log cannot be read: {state.log.error}",) if state.log.error and not state.log.missing else ()),
-        ),
+        warnings=_warnings(state),
     )
+
+
+def _warnings(state: State) -> tuple[str, ...]:
+    signs, worker = state.log.signs, state.process.worker
+    blind = (f"the log cannot be read: {signs.error}",) if signs.error and not signs.missing else ()
+    lost: tuple[str, ...] = ()
+    if worker is not None and state.judged.word in SERVING:
+        lost = (f"its process {worker.pid} ({worker.name}) died, though tokens still come",)
+    return (*state.troubles, *blind, *lost)
+
+
+def _tail(state: State) -> tuple[tuple[int, str], ...]:
+    """Return the last lines of the present attempt, or of the last one where this has none, for a verdict without a cause."""
+    if state.judged.word in _NEEDS_NO_LINES or state.judged.cause is not None:
+        return ()
+    ended = state.process.ended
+    lines = tail(state.log.chunks) if state.process.life is not None or not ended else ()
+    lines = lines or (ended[-1].tail if ended else ())
+    return tuple((line.number, line.text[:LOG_LINE_LIMIT]) for line in lines)
 
 
 def attempts(state: State) -> tuple[Attempt, ...]:

@@ -2,26 +2,33 @@
 
 from msgspec.structs import replace
 
-from vigil.engine_table import EngineTable, Phase
+from vigil.engine_table import EngineTable
 from vigil.facts import MetricsSeen, PortClosed, PortOpened, ProbeAnswered, TokenAnswered
-from vigil.verdict import logs
-from vigil.verdict.effects import AskToken
+from vigil.verdict.startup import become_ready
 from vigil.verdict.state import Serving, State
 
 OK = 200
 TOO_MANY_REQUESTS = 429
+UNAVAILABLE = 503
 NO_SUCH_PATH = (404, 405, 501)
+REDIRECTS = range(300, 400)
+KEY_REFUSED = (401, 403)
 SPECULATING_TOKENS = 8  # enough for a draft to be verified: a broken one kills the engine at its first round
 
 
 def on_port_opened(state: State, fact: PortOpened, _table: EngineTable) -> State:
     """Somebody listens on the port."""
-    return replace(state, serving=replace(state.serving, port=fact, port_fact=state.n, port_s=state.now_s))
+    serving = state.serving
+    known = serving.port is not None and serving.port.owner == fact.owner
+    port_s = serving.port_s if known else state.now_s
+    changed = replace(serving, port=fact, port_fact=state.n, port_s=port_s, closed_s=None)
+    return replace(state, serving=changed)
 
 
 def on_port_closed(state: State, _fact: PortClosed, _table: EngineTable) -> State:
     """Nobody listens on the port."""
-    return replace(state, serving=replace(state.serving, port=None, port_fact=state.n, port_s=None))
+    changed = replace(state.serving, port=None, port_fact=state.n, port_s=None, closed_s=state.now_s)
+    return replace(state, serving=changed)
 
 
 def on_probe_answered(state: State, fact: ProbeAnswered, table: EngineTable) -> State:
@@ -33,8 +40,7 @@ def on_probe_answered(state: State, fact: ProbeAnswered, table: EngineTable) -> 
     elif fact.probe == "health":
         bad_s = None if fact.status == OK else (serving.health_bad_s or state.now_s)
         serving = replace(serving, health=fact, health_fact=state.n, health_bad_s=bad_s)
-    state = replace(state, serving=serving)
-    return _ready_by_weaker_sign(state, table)
+    return _ready_by_weaker_sign(replace(state, serving=serving), table)
 
 
 def _same_status(serving: Serving, fact: ProbeAnswered) -> bool:
@@ -47,7 +53,9 @@ def _ready_by_weaker_sign(state: State, table: EngineTable) -> State:
     health_ok = serving.health is not None and serving.health.status == OK
     if not health_ok or serving.ready_s is not None or foreign(state):
         return state
-    if state.asked.ready == "http" or (state.asked.ready == "token" and not table.workers and no_completions(state)):
+    if state.asked.ready == "http" or (
+        state.asked.ready == "token" and table.name == "generic" and no_completions(state)
+    ):
         return become_ready(state, "http", serving.health_fact)
     return state
 
@@ -70,29 +78,37 @@ def foreign(state: State) -> bool:
     return port is not None and port.owner == "foreign"
 
 
-def become_ready(state: State, level: str, fact: int) -> State:
-    """Note that the present attempt serves, and by which level of proof."""
-    life = state.process.life
-    process = state.process
-    if life is not None and life.ready_s is None:
-        process = replace(process, life=replace(life, ready_s=state.now_s))
-    serving = replace(state.serving, ready_s=state.now_s, ready_fact=fact, level=level)
-    return logs.enter(replace(state, serving=serving, process=process), Phase.SERVING)
-
-
 def on_token_answered(state: State, fact: TokenAnswered, table: EngineTable) -> State:
-    """A completion came back, or did not."""
-    serving = replace(state.serving, token=fact, token_fact=state.n, asked_s=None)
-    served = fact.status == OK and fact.tokens is not None and fact.tokens > 0
-    if not served:
-        first_s = state.now_s if serving.fail_s is None else serving.fail_s
-        failed = replace(state, serving=replace(serving, fails=serving.fails + 1, fail_s=first_s))
-        return _ready_by_weaker_sign(failed, table)
-    ours = serving.ours_since_metrics + (fact.tokens or 0)
-    serving = replace(serving, fails=0, fail_s=None, token_s=state.now_s, ours_since_metrics=ours)
+    """Note that a completion came back, or what did instead."""
+    if fact.status == OK and fact.tokens is not None and fact.tokens > 0:
+        return _served(state, fact)
+    serving = state.serving
+    serving = replace(serving, token=fact, token_fact=state.n, asked_s=None, vain=serving.vain + 1)
+    if fact.status is not None or fact.error != "timeout":
+        serving = replace(serving, unanswered_s=None)
+        loading = serving.ready_s is None and fact.status in {UNAVAILABLE, TOO_MANY_REQUESTS}
+        if not loading:
+            first_s = state.now_s if serving.fail_s is None else serving.fail_s
+            serving = replace(serving, fails=serving.fails + 1, fail_s=first_s)
+    return _ready_by_weaker_sign(replace(state, serving=serving), table)
+
+
+def _served(state: State, fact: TokenAnswered) -> State:
+    """Note a token: whatever was doubted is mended."""
+    serving = replace(
+        state.serving,
+        token=fact,
+        token_fact=state.n,
+        token_s=state.now_s,
+        asked_s=None,
+        unanswered_s=None,
+        vain=0,
+        fails=0,
+        fail_s=None,
+        ours_since_metrics=state.serving.ours_since_metrics + (fact.tokens or 0),
+    )
     worker = state.process.worker
-    mended = worker is not None and not worker.known
-    process = replace(state.process, worker=None) if mended else state.process
+    process = state.process if worker is None or worker.known else replace(state.process, worker=None)
     state = replace(state, serving=serving, process=process)
     if serving.ready_s is None and not foreign(state):
         return become_ready(state, "token", state.n)
@@ -100,71 +116,12 @@ def on_token_answered(state: State, fact: TokenAnswered, table: EngineTable) -> 
 
 
 def on_metrics_seen(state: State, fact: MetricsSeen, _table: EngineTable) -> State:
-    """Tokens beyond our own mean that real traffic is served."""
+    """Tokens beyond our own, those of a request under way or given up among them, mean that real traffic is served."""
     serving = state.serving
     before = serving.metrics
     grew = 0.0
     if before is not None and fact.tokens_total is not None and before.tokens_total is not None:
         grew = fact.tokens_total - before.tokens_total
-    alive_s = state.now_s if grew > serving.ours_since_metrics else serving.alive_s
+    ours = serving.ours_since_metrics + (SPECULATING_TOKENS if serving.asked_s is not None or serving.vain else 0)
+    alive_s = state.now_s if grew > ours else serving.alive_s
     return replace(state, serving=replace(serving, metrics=fact, alive_s=alive_s, ours_since_metrics=0))
-
-
-def ask(state: State) -> AskToken | None:
-    """Return the token request that should be made now, if any."""
-    serving = state.serving
-    process = state.process
-    waits = serving.asked_s is not None or state.link.lost_s is not None or process.root is not None
-    gone = process.seen and process.life is None
-    if state.asked.job or not state.asked.serves or waits or gone or foreign(state) or state.asked.ready == "log":
-        return None
-    model = _model(state)
-    if model is None:
-        return None
-    delay_s = _delay_s(state)
-    if delay_s is None:
-        return None
-    ready = serving.ready_s is not None
-    tokens = 1 if ready or not state.asked.speculation else SPECULATING_TOKENS
-    return AskToken(tokens=tokens, timeout_s=_timeout_s(state), delay_s=delay_s, model=model)
-
-
-def _timeout_s(state: State) -> float:
-    policy = state.asked.policy
-    if state.process.worker is not None:
-        return policy.worker_patience_s
-    return policy.token_timeout_s if state.serving.ready_s is not None else policy.token_patience_s
-
-
-def _model(state: State) -> str | None:
-    """Return the id to ask for: the one wanted, the first one listed, or "" where there is no list to go by; None: not yet."""
-    serving = state.serving
-    models = serving.models
-    if models is None or models.status is None:
-        return None
-    if models.status == OK:
-        wanted = state.asked.model
-        if wanted is not None and wanted in models.models:
-            return wanted
-        return models.models[0] if models.models else ""
-    return "" if models.status in NO_SUCH_PATH else None
-
-
-def _delay_s(state: State) -> float | None:
-    """Return how long to wait before the next token request; None: none is due."""
-    serving = state.serving
-    policy = state.asked.policy
-    if serving.level == "http":
-        return None
-    if serving.fails:
-        return min(0.1 * 2.0 ** min(serving.fails - 1, 6), 2.0) * state.asked.time_scale
-    if serving.ready_s is None:
-        return 0.0
-    worker = state.process.worker
-    last_s = serving.token_s or 0.0
-    if worker is not None and last_s <= worker.at_s:
-        return 0.0
-    if serving.health_bad_s is not None and last_s <= serving.health_bad_s:
-        return 0.0
-    quiet_s = state.now_s - max(last_s, serving.alive_s or 0.0)
-    return 0.0 if quiet_s >= policy.token_every_s else None

@@ -10,6 +10,8 @@ from vigil.facts import Line, MetricsSeen, PortOpened, ProbeAnswered, RootExited
 from vigil.policy import Policy
 from vigil.verdict.words import Evidence, PhaseSpan, Word
 
+Chunks = tuple[tuple[Line, ...], ...]
+
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What the plan wants of the server, as far as a verdict depends on it.
@@ -33,9 +35,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """Our connection to the host."""
+    """Our connection to the host. `first_s`: when the first observer began to report."""
 
     boot_id: str = ""
+    first_s: float | None = None
     reached_s: float | None = None
     lost_s: float | None = None
     lost_why: str = ""
@@ -44,28 +47,36 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Life(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt in full. `opened`: its first banner was seen; `sure`: its process proves that nothing restarted."""
+    """One attempt in full.
+
+    `opened`: its first banner was seen. `sure`: its process proves that nothing restarted. `late`: it ran before we looked,
+    so that what the log held then may be its own. `command`: its command line without numbers. `by_log`: only the log
+    showed its beginning. `asked`: its end was asked for. `tail`: its last lines, once it has ended.
+    """
 
     n: int
     started_s: float
     pid: int | None = None
     start_ticks: int = 0
-    wrapped: bool = False
     sure: bool = False
+    late: bool = False
     opened: bool = False
+    by_log: bool = False
+    command: str = ""
+    ready_s: float | None = None
     ended_s: float | None = None
     ended_fact: int = 0
-    ready_s: float | None = None
     code: int | None = None
     signal: int | None = None
     oom_killed: bool = False
+    asked: bool = False
     why: Cause | None = None
     phase: Phase | None = None
-    by_log: bool = False
+    tail: tuple[Line, ...] = ()
 
 
 class WorkerDeath(msgspec.Struct, frozen=True, kw_only=True):
-    """A process of the engine ended while the main one lived."""
+    """A process of the engine ended while the main one lived. `known`: its title is one of the engine's workers."""
 
     at_s: float
     pid: int
@@ -86,25 +97,59 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     seen: bool = False
 
 
-class Log(msgspec.Struct, frozen=True, kw_only=True):
-    """The log as far as it was read. `chunks` hold the lines of the present attempt, for the diagnosis."""
+class Signs(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log's lines amount to, as far as a verdict depends on it.
 
-    size: int = 0
-    inode: int = 0
-    line: int = 0
+    `seen`: the log could be read. `fatal_s`: when the engine first said that it gives up; `fatal_old`: before we looked.
+    """
+
     seen: bool = False
-    chunks: tuple[tuple[Line, ...], ...] = ()
-    last: str = ""
-    grew_s: float | None = None
     error: str = ""
     missing: bool = False
     ready_fact: int = 0
     fatal_s: float | None = None
+    fatal_fact: int = 0
+    fatal_old: bool = False
+
+
+class Log(msgspec.Struct, frozen=True, kw_only=True):
+    """The log as far as it was read.
+
+    `chunks` hold the lines since the last end of an attempt, for the diagnosis; `before` those of the attempt before it.
+    `old`: some were there before we looked. `opening`: the shapes of the first lines of the last life. `reset`: the file
+    began anew and nothing came since.
+    """
+
+    size: int = 0
+    inode: int = 0
+    line: int = 0
+    last: str = ""
+    grew_s: float | None = None
+    chunks: Chunks = ()
+    before: Chunks = ()
+    old: bool = False
     opening: tuple[str, ...] = ()
+    reset: bool = False
+    signs: Signs = Signs()
+
+    @property
+    def seen(self) -> bool:
+        """Say whether the log could be read."""
+        return self.signs.seen
+
+    @property
+    def error(self) -> str:
+        """Return why it cannot be read now; empty where it can."""
+        return self.signs.error
+
+    @property
+    def missing(self) -> bool:
+        """Say whether there is no such file (yet)."""
+        return self.signs.missing
 
 
 class Startup(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the present attempt's start-up is."""
+    """Where the present attempt's start-up is. `quiet_s`: the longest quiet of each phase that ended by itself, seconds."""
 
     phase: Phase = Phase.LAUNCHING
     since_s: float = 0.0
@@ -114,11 +159,17 @@ class Startup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server's address answers. `asked_s`: a token request is under way since then."""
+    """What the server's address answers.
+
+    `asked_s`: a token request is under way since then. `vain`: requests in a row that brought no token; `fails`: those of
+    them that were answered wrongly, since `fail_s`. `unanswered_s`: since then no request has had any answer.
+    `alive_s`: when tokens were last seen to flow for others. `closed_s`: since then nobody listens.
+    """
 
     port: PortOpened | None = None
     port_fact: int = 0
     port_s: float | None = None
+    closed_s: float | None = None
     models: ProbeAnswered | None = None
     models_s: float | None = None
     models_fact: int = 0
@@ -129,7 +180,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     token_fact: int = 0
     token_s: float | None = None
     asked_s: float | None = None
-    asked_ever_s: float | None = None
+    unanswered_s: float | None = None
+    vain: int = 0
     fails: int = 0
     fail_s: float | None = None
     level: str | None = None
@@ -141,11 +193,11 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Movement(msgspec.Struct, frozen=True, kw_only=True):
-    """The last sign of progress, and the counters as they stood then."""
+    """The last sign of progress; `base`: the counters as they stood then; `last` and `before`: the last two samples."""
 
     at_s: float = 0.0
     what: str = "the start"
-    at: Sampled | None = None
+    base: Sampled | None = None
     last: Sampled | None = None
     before: Sampled | None = None
 
@@ -161,11 +213,19 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything between two facts. `n` counts facts, from 1; `now_s` is the time of the last one."""
+    """Everything between two facts.
+
+    `n` counts facts, from 1; `now_s` is the time of the last one. `next_s`: before then time alone changes nothing of the
+    meaning. `engine`: the table that the meaning was found with. `waiting_s`: when the present start-up began for the
+    user's patience (a server that was ready and died is waited for anew).
+    """
 
     asked: Asked = Asked()
     n: int = 0
     now_s: float = 0.0
+    next_s: float = 0.0
+    engine: str = ""
+    waiting_s: float = 0.0
     link: Link = Link()
     process: Process = Process()
     log: Log = Log()
@@ -175,4 +235,5 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     orders: tuple[object, ...] = ()
     judged: Judgement = Judgement()
     stop_by: str | None = None
+    stop_s: float | None = None
     troubles: tuple[str, ...] = ()

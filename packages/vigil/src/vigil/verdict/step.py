@@ -7,12 +7,15 @@ from msgspec.structs import replace
 
 from vigil import facts
 from vigil.engine_table import EngineTable
-from vigil.verdict import logs, processes, serving
-from vigil.verdict.effects import AskToken, Effect, standing_orders
+from vigil.verdict import asking, logs, movement, processes, serving
+from vigil.verdict.effects import Effect, standing_orders
 from vigil.verdict.judge import judge
 from vigil.verdict.state import Judgement, State
+from vigil.verdict.view import View
+from vigil.verdict.words import Word
 
 Handler = Callable[[State, Any, EngineTable], State]
+Stepped = tuple[State, Judgement, tuple[Effect, ...]]
 
 HANDLERS: dict[type[facts.Fact], Handler] = {
     facts.Reached: processes.on_reached,
@@ -24,7 +27,7 @@ HANDLERS: dict[type[facts.Fact], Handler] = {
     facts.RootExited: processes.on_root_exited,
     facts.ChildStarted: processes.on_child_started,
     facts.ChildExited: processes.on_child_exited,
-    facts.Sampled: processes.on_sampled,
+    facts.Sampled: movement.on_sampled,
     facts.StopAsked: processes.on_stop_asked,
     facts.Troubled: processes.on_troubled,
     facts.LogGrew: logs.on_log_grew,
@@ -38,31 +41,56 @@ HANDLERS: dict[type[facts.Fact], Handler] = {
 }
 
 
-def step(state: State, fact: facts.AnyFact, table: EngineTable) -> tuple[State, Judgement, tuple[Effect, ...]]:
+def step(state: State, fact: facts.AnyFact, table: EngineTable) -> Stepped:
     """Take one fact in; return the new state, what it means, and what must be done next.
 
     Pure: the same state, fact and table give the same answer. Time is `fact.at_s`, which never goes back.
     """
-    state = replace(state, n=state.n + 1, now_s=max(state.now_s, fact.at_s))
-    state = HANDLERS[type(fact)](state, fact, table)
-    judged = judge(state, table)
-    if judged is not state.judged:
-        state = replace(state, judged=judged)
-    if state.link.reached_s is None or state.link.lost_s is not None:
+    now_s = max(state.now_s, fact.at_s)
+    before = replace(state, n=state.n + 1, now_s=now_s)
+    after = HANDLERS[type(fact)](before, fact, table)
+    if now_s < after.next_s and table.name == after.engine and _means_the_same(before, after):
+        return after, after.judged, ()
+    return _judged(after, table)
+
+
+def _means_the_same(before: State, after: State) -> bool:
+    """Say whether nothing changed that a verdict or an order depends on, but time.
+
+    New samples and lines without a sign are movement: they put every limit off and bring none nearer, so that a verdict
+    that waits for limits still stands. The other verdicts may be taken back by movement.
+    """
+    if after is before:
+        return True
+    if after.judged.word is not Word.STARTING and after.judged.word is not Word.READY:
+        return False
+    return (
+        after.serving is before.serving
+        and after.process is before.process
+        and after.startup is before.startup
+        and after.log.signs is before.log.signs
+        and after.link is before.link
+        and after.asked is before.asked
+        and after.stop_by is before.stop_by
+        and (after.movement.last is None) is (before.movement.last is None)
+    )
+
+
+def _judged(state: State, table: EngineTable) -> Stepped:
+    """Find out what the state means, and what must be done next."""
+    view = View(state, table)
+    judged = judge(view)
+    reached = state.link.reached_s is not None and state.link.lost_s is None
+    request = asking.ask(view) if reached else None
+    state = replace(state, judged=judged, next_s=view.next_s, engine=table.name)
+    if not reached:
         return state, judged, ()
-    return _with_effects(state, judged, table)
-
-
-def _with_effects(state: State, judged: Judgement, table: EngineTable) -> tuple[State, Judgement, tuple[Effect, ...]]:
-    effects: tuple[Effect, ...] = ()
-    orders = standing_orders(state, table)
-    if orders != state.orders:
-        effects = tuple(order for index, order in enumerate(orders) if state.orders[index : index + 1] != (order,))
-        state = replace(state, orders=orders)
-    request: AskToken | None = serving.ask(state)
+    asked: tuple[Effect, ...] = ()
     if request is not None:
-        asked_s = state.now_s + request.delay_s
-        first_s = state.serving.asked_ever_s if state.serving.asked_ever_s is not None else asked_s
-        state = replace(state, serving=replace(state.serving, asked_s=asked_s, asked_ever_s=first_s))
-        effects = (*effects, request)
-    return state, judged, effects
+        state = asking.note(state, request)
+        asked = (request,)
+    orders = standing_orders(state, table)
+    if orders == state.orders:
+        return state, judged, asked
+    changed = tuple(order for index, order in enumerate(orders) if state.orders[index : index + 1] != (order,))
+    return replace(state, orders=orders), judged, (*changed, *asked)

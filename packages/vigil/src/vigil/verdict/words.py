@@ -75,7 +75,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One honest answer, with its evidence. `since_s`: seconds from the start of the watching to the verdict."""
+    """One honest answer, with its evidence. `since_s`: seconds from the start of the watching to the verdict.
+
+    `tail`: the last few lines of the log, by number, where no cause was found to show in their place.
+    """
 
     schema: int = 1
     name: str = ""
@@ -93,6 +96,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     progress: tuple[int, int] | None = None
     expected_s: float | None = None
     last_line: str = ""
+    tail: tuple[tuple[int, str], ...] = ()
     log: str | None = None
     host: str = "here"
     engine: str = "generic"

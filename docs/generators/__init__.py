@@ -1,0 +1,1 @@
+"""What makes the generated pages: one module for each kind, each with a function that returns pages by path."""
