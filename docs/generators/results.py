@@ -17,7 +17,7 @@ KNOWN = {
     ),
     "peers": (
         "Peers",
-        "`make bench` plays the same faults under other tools, each in its own environment. Seconds from the fault to the answer.",
+        "`make bench` plays the same faults under other tools, each in its own environment. Seconds from fault to answer.",
     ),
     "bench": ("Speed and cost", "`make bench` measures these, median and p95."),
     "replay": ("Replay", "`make bench` replays a long trace, decoding included."),

@@ -33,14 +33,21 @@ class Echo(BaseHTTPRequestHandler):
     """Fails with the caller's own header in the body."""
 
     def do_GET(self) -> None:
-        """Answer 500 and tell the key."""
+        """Answer 500 and tell the key; only the list of models is well."""
+        if self.path == "/v1/models":
+            self.reply(200, b'{"data": [{"id": "m"}]}')
+            return
         body = f"cannot serve {self.headers.get('Authorization')} with {os.environ.get('HF_TOKEN')}".encode()
-        self.send_response(500)
+        self.reply(500, body)
+
+    do_POST = do_GET  # noqa: N815 - http.server's names
+
+    def reply(self, status: int, body: bytes) -> None:
+        """Send one answer."""
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-    do_POST = do_GET
 
     def log_message(self, *_: object) -> None:
         """Keep http.server's own log out."""

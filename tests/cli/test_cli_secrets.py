@@ -36,9 +36,9 @@ def leak(vigil: Vigil, *more: str, joined: bool = False) -> Result:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("joined", [False, True])
-def test_key_of_a_server_that_dies_is_not_told(vigil: Vigil, joined: bool) -> None:
-    done = leak(vigil, "--die", joined=joined)
+@pytest.mark.parametrize("way", ["apart", "joined"])
+def test_key_of_a_server_that_dies_is_not_told(vigil: Vigil, way: str) -> None:
+    done = leak(vigil, "--die", joined=way == "joined")
 
     assert done.word == "crashed"
     assert "RuntimeError" in done.verdict["cause"]["text"]

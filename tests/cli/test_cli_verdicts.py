@@ -11,8 +11,8 @@ from vigil_cli import FAKES, Result, Vigil, until
 JOB = (sys.executable, str(FAKES / "job.py"), "--step-time", "10ms", "--steps", "5")
 # The design's object, and what was added to it; nothing else, and nothing less.
 FIELDS = {
-    "schema", "name", "verdict", "exit_code", "since_s", "phase", "ready_level", "owner", "cause", "evidence", "attempts", "phases",
-    "reason", "progress", "expected_s", "last_line", "log", "host", "engine", "url", "model", "warnings",
+    "schema", "name", "verdict", "exit_code", "since_s", "phase", "ready_level", "owner", "cause", "evidence", "attempts",
+    "phases", "reason", "progress", "expected_s", "last_line", "log", "host", "engine", "url", "model", "warnings",
 }  # fmt: skip
 CAUSE_FIELDS = {
     "code",
@@ -81,7 +81,7 @@ def test_crashed_is_four_and_points_at_the_line(vigil: Vigil) -> None:
     assert (attempt["n"], attempt["exit"], attempt["signal"], attempt["cause"]) == (1, 2, None, "FLAG001")
     assert 0 <= attempt["started_s"] <= attempt["ended_s"] <= verdict["since_s"]
     assert all(set(phase) == {"name", "from_s", "to_s"} for phase in verdict["phases"])
-    assert [phase["name"] for phase in verdict["phases"]][0] == "importing"
+    assert next(phase["name"] for phase in verdict["phases"]) == "importing"
     facts = Path(next((vigil.state / "vigil" / "traces").iterdir())).read_text().splitlines()[1:]
     for evidence in verdict["evidence"]:
         assert set(evidence) == {"fact", "text"}
@@ -121,7 +121,7 @@ def test_refused_is_three_and_leaves_the_other_program_alone(vigil: Vigil) -> No
 
 
 def test_stalled_is_six_and_leaves_it_running(vigil: Vigil) -> None:
-    done = vigil.up("--time-scale", "0.004", fake=("--load", "5s", "--stick", "sleep", "--after", "0.1s"))
+    done = vigil.up("--time-scale", "0.01", fake=("--load", "5s", "--stick", "sleep", "--after", "0.1s"))
 
     assert said(done) == (6, "stalled")
     assert done.verdict["attempts"][0]["ended_s"] is None

@@ -23,8 +23,14 @@ def test_generated_pages_are_fresh(generate: ModuleType) -> None:
 def test_check_names_the_page_that_drifted(generate: ModuleType, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("old", "utf-8")
-    assert generate.stale({page: "new", tmp_path / "missing.md": ""}) == [page, tmp_path / "missing.md"]
-    assert generate.stale({page: "old"}) == []
+    fresh = generate.wanted()
+    assert generate.stale({**fresh, page: "old"}) == generate.stale(fresh)
+    assert {page, tmp_path / "missing.md"} <= set(generate.stale({page: "new", tmp_path / "missing.md": ""}))
+
+
+def test_check_names_a_page_that_nothing_makes_any_more(generate: ModuleType) -> None:
+    without = {path: text for path, text in generate.wanted().items() if path.name != "ready.md"}
+    assert DOCS / "verdicts" / "ready.md" in generate.stale(without)
 
 
 def test_part_of_a_page_is_replaced_and_the_rest_is_kept(generate: ModuleType) -> None:

@@ -32,6 +32,7 @@ def test_server_outlives_a_closed_terminal(host: Any) -> None:
     ]
     host.before.append(os.ttyname(child))
     started = host.launch("sleep", "60")
+    host.before = []
     os.close(child)
     os.close(parent)
     for pid in pids(started):
@@ -98,7 +99,12 @@ def test_rest_of_a_tree_whose_launcher_and_main_were_killed_is_found(host: Any) 
 
 def test_member_with_a_title_for_an_environment_is_found_by_its_session(host: Any) -> None:
     """What `setproctitle` leaves behind: no mark in /proc/PID/environ."""
-    code = "import os,time\nif os.fork() == 0:\n os.execve('/bin/sh', ['sh','-c','sleep 61 & wait'], {'PATH':'/usr/bin:/bin'})\nprint('up',flush=True); time.sleep(60)"
+    code = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.execve('/bin/sh', ['sh', '-c', 'sleep 61 & wait'], {'PATH': '/usr/bin:/bin'})\n"
+        "print('up', flush=True); time.sleep(60)"
+    )
     started = host.run(code)
     host.wait_log(started, "up")
     launcher, main = pids(started)

@@ -42,7 +42,7 @@ class Writer:
         self.path = path
         self._encoder = msgspec.json.Encoder()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: IO[bytes] | None = path.open("wb", buffering=0, opener=_private)
+        self._file: IO[bytes] | None = open(path, "wb", buffering=0, opener=_private)  # noqa: PTH123 - Path.open takes no opener
         self._put(header)
 
     def add(self, fact: AnyFact) -> str | None:

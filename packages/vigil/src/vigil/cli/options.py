@@ -15,6 +15,7 @@ from vigil.policy import Policy
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+SLOWEST_HEARTBEAT_S = 1.5
 LONGEST_S = 10 * 366 * 86400.0
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -151,7 +152,9 @@ def policy(timeout: str, time_scale: float) -> Policy:
     """Return the policy with the user's limit; the limit itself is not scaled, since the user gave it."""
     if not (time_scale > 0 and math.isfinite(time_scale)):
         raise UsageError(f"--time-scale {time_scale:g}: give a number above 0")
-    return msgspec.structs.replace(Policy().scaled(time_scale), timeout_s=seconds(timeout, "--timeout"))
+    scaled = Policy().scaled(time_scale)
+    lost_after_s = max(scaled.lost_after_s, SLOWEST_HEARTBEAT_S)  # the heartbeat keeps its own pace
+    return msgspec.structs.replace(scaled, timeout_s=seconds(timeout, "--timeout"), lost_after_s=lost_after_s)
 
 
 def choice(value: str, allowed: tuple[str, ...], option: str) -> str:

@@ -12,7 +12,7 @@ from .oom import OomCounter
 from .process import Arrivals, Stat, age_s, is_alive, read_stat
 from .report import ARGV_CHARS, ARGV_WORDS, TITLE_CHARS, Reporter
 from .roots import find_by_log, find_by_port, find_by_text
-from .tree import Member, Tree
+from .tree import TITLED_S, Member, Tree
 from .watch import Watch
 
 GRACE_S = 1.0  # a shell that started nothing for this long does the work itself
@@ -21,6 +21,7 @@ EXIT_WAIT_S = 2.0  # how long the launcher may take to write the exit code down
 HURRY_S = 5.0  # how long a dead root is looked after at the fastest pace
 FAST_S = 30.0  # after an end the next attempt is looked for at the fastest pace for this long
 SEARCH_SHARE = 20  # a search that takes t is not made more often than every 20 t
+SETTLED_S = 2.0  # how often the tree of a main process that is not young is looked over for new children
 SIGKILL = 9
 COMM_CHARS = 15  # the kernel keeps no more of a title
 
@@ -69,6 +70,7 @@ class Attempts:
         self._had_main = False
         self._fast_until_s = 0.0
         self._search_s = 0.0
+        self._grown_s = 0.0
         self._told = -1  # the tree's version at the last look for children
         self._settled = -1  # the tree's version at the last choice of a main process
 
@@ -118,7 +120,9 @@ class Attempts:
     def _grow(self, now: float, *, all_names: bool = False) -> List[Stat]:
         if self.tree is None:
             return []
-        self.tree.grow(now)
+        if self.main is None or now - self._grown_s >= SETTLED_S or age_s(self.main.start_ticks) < TITLED_S:
+            self.tree.grow(now)
+            self._grown_s = now
         gone, stats = self.tree.renew(all_names=all_names)
         for pid in sorted(gone, key=lambda pid: self.main is not None and pid == self.main.pid):
             self.ended(pid, now)

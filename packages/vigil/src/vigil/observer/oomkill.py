@@ -35,7 +35,7 @@ class Deaths:
         whole = own_pids()
         while True:
             try:
-                head, _, text = os.read(self._kmsg, 8192).partition(b";")
+                record = os.read(self._kmsg, 8192)
             except (
                 BrokenPipeError
             ):  # records were overwritten before they were read: go on with the oldest that is left
@@ -43,6 +43,9 @@ class Deaths:
                 continue
             except OSError:
                 return False if whole else None
+            if not record:  # some containers put /dev/null in its place
+                return None
+            head, _, text = record.partition(b";")
             if needle in text and int(head.partition(b",")[0]) < KERNEL_FACILITY and own_pids():
                 return True
 

@@ -103,4 +103,4 @@ def _delay_s(view: View) -> float | None:
         return 0.0
     if serving.closed_s is not None and last_s <= serving.closed_s:
         return 0.0
-    return 0.0 if view.passed(max(last_s, serving.alive_s or 0.0) + view.policy.token_every_s) else None
+    return 0.0 if view.passed(max(last_s, view.state.flow.alive_s or 0.0) + view.policy.token_every_s) else None

@@ -10,7 +10,7 @@ from vigil.diagnosis.cause import Cause, End
 from vigil.engine_table import EngineTable, Phase
 from vigil.facts import Line
 from vigil.policy import Policy
-from vigil.verdict.state import Chunks, Life, Movement, Serving, Signs, Startup, State
+from vigil.verdict.state import Chunks, Flow, Life, Movement, Serving, Signs, Startup, State
 from vigil.verdict.words import PhaseSpan
 
 KEPT_ENDED = 50
@@ -48,6 +48,7 @@ def begin(state: State, life: Life, table: EngineTable) -> State:
         log=replace(state.log, opening=(), signs=fresh(state.log.signs)),
         startup=start_over(state, table),
         serving=Serving(port=seen.port, port_fact=seen.port_fact, port_s=seen.port_s),
+        flow=Flow(),
         movement=Movement(at_s=state.now_s, what="a new attempt", base=state.movement.last, last=state.movement.last),
     )
 

@@ -171,7 +171,7 @@ def _read(state: State, reading: Reading, table: EngineTable, *, history: bool) 
     if signs is not state.log.signs:
         state = replace(state, log=replace(state.log, signs=signs))
     if reading.alive and not history:
-        state = replace(state, serving=replace(state.serving, alive_s=state.now_s))
+        state = replace(state, flow=replace(state.flow, alive_s=state.now_s))
     return state
 
 

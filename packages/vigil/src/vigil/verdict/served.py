@@ -84,12 +84,12 @@ def _maimed(view: View) -> Judgement | None:
 
 def busy(view: View) -> Judgement | None:
     """Tokens flow elsewhere: busy is not dead (law 9)."""
-    now = view.state.serving
-    if now.alive_s is None or view.passed(now.alive_s + view.policy.token_timeout_s):
+    now, flow = view.state.serving, view.state.flow
+    if flow.alive_s is None or view.passed(flow.alive_s + view.policy.token_timeout_s):
         return None
     numbers = ""
-    if now.metrics is not None and now.metrics.running is not None:
-        numbers = f": {now.metrics.running:.0f} requests run, {now.metrics.waiting or 0:.0f} wait"
+    if flow.metrics is not None and flow.metrics.running is not None:
+        numbers = f": {flow.metrics.running:.0f} requests run, {flow.metrics.waiting or 0:.0f} wait"
     reason = f"our own request had to wait too long, but tokens flow for others{numbers}"
     return Judgement(
         word=Word.BUSY, reason=reason, level=now.level, evidence=(Evidence(text=reason, fact=now.token_fact or None),)

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from vigil.engine_table import EngineTable
 from vigil.facts import MetricsSeen, PortClosed, PortOpened, ProbeAnswered, TokenAnswered
 from vigil.verdict.startup import become_ready
-from vigil.verdict.state import Serving, State
+from vigil.verdict.state import Flow, State
 
 OK = 200
 TOO_MANY_REQUESTS = 429
@@ -32,19 +32,28 @@ def on_port_closed(state: State, _fact: PortClosed, _table: EngineTable) -> Stat
 
 
 def on_probe_answered(state: State, fact: ProbeAnswered, table: EngineTable) -> State:
-    """Remember what the model list or the health path answers now."""
+    """Remember what the model list or the health path answers now; the same again is no news."""
     serving = state.serving
-    if fact.probe == "models":
-        answered_s = None if fact.status is None else (serving.models_s if _same_status(serving, fact) else state.now_s)
+    if fact.probe == "models" and not _same(serving.models, fact):
+        same = serving.models is not None and serving.models.status == fact.status
+        answered_s = None if fact.status is None else serving.models_s if same else state.now_s
         serving = replace(serving, models=fact, models_s=answered_s, models_fact=state.n)
-    elif fact.probe == "health":
+    elif fact.probe == "health" and not _same(serving.health, fact):
         bad_s = None if fact.status == OK else (serving.health_bad_s or state.now_s)
         serving = replace(serving, health=fact, health_fact=state.n, health_bad_s=bad_s)
-    return _ready_by_weaker_sign(replace(state, serving=serving), table)
+    if serving is not state.serving:
+        state = replace(state, serving=serving)
+    return _ready_by_weaker_sign(state, table)
 
 
-def _same_status(serving: Serving, fact: ProbeAnswered) -> bool:
-    return serving.models is not None and serving.models.status == fact.status and serving.models_s is not None
+def _same(before: ProbeAnswered | None, fact: ProbeAnswered) -> bool:
+    return (
+        before is not None
+        and before.status == fact.status
+        and before.error == fact.error
+        and before.models == fact.models
+        and before.location == fact.location
+    )
 
 
 def _ready_by_weaker_sign(state: State, table: EngineTable) -> State:
@@ -105,11 +114,11 @@ def _served(state: State, fact: TokenAnswered) -> State:
         vain=0,
         fails=0,
         fail_s=None,
-        ours_since_metrics=state.serving.ours_since_metrics + (fact.tokens or 0),
     )
+    flow = replace(state.flow, ours_since_metrics=state.flow.ours_since_metrics + (fact.tokens or 0))
     worker = state.process.worker
     process = state.process if worker is None or worker.known else replace(state.process, worker=None)
-    state = replace(state, serving=serving, process=process)
+    state = replace(state, serving=serving, flow=flow, process=process)
     if serving.ready_s is None and not foreign(state):
         return become_ready(state, "token", state.n)
     return replace(state, serving=replace(serving, level="token")) if serving.level != "token" else state
@@ -117,11 +126,10 @@ def _served(state: State, fact: TokenAnswered) -> State:
 
 def on_metrics_seen(state: State, fact: MetricsSeen, _table: EngineTable) -> State:
     """Tokens beyond our own, those of a request under way or given up among them, mean that real traffic is served."""
-    serving = state.serving
-    before = serving.metrics
+    serving, flow = state.serving, state.flow
+    before = flow.metrics
     grew = 0.0
     if before is not None and fact.tokens_total is not None and before.tokens_total is not None:
         grew = fact.tokens_total - before.tokens_total
-    ours = serving.ours_since_metrics + (SPECULATING_TOKENS if serving.asked_s is not None or serving.vain else 0)
-    alive_s = state.now_s if grew > ours else serving.alive_s
-    return replace(state, serving=replace(serving, metrics=fact, alive_s=alive_s, ours_since_metrics=0))
+    ours = flow.ours_since_metrics + (SPECULATING_TOKENS if serving.asked_s is not None or serving.vain else 0)
+    return replace(state, flow=Flow(metrics=fact, alive_s=state.now_s if grew > ours else flow.alive_s))

@@ -163,7 +163,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
     `asked_s`: a token request is under way since then. `vain`: requests in a row that brought no token; `fails`: those of
     them that were answered wrongly, since `fail_s`. `unanswered_s`: since then no request has had any answer.
-    `alive_s`: when tokens were last seen to flow for others. `closed_s`: since then nobody listens.
+    `closed_s`: since then nobody listens.
     """
 
     port: PortOpened | None = None
@@ -187,8 +187,13 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     level: str | None = None
     ready_s: float | None = None
     ready_fact: int = 0
-    metrics: MetricsSeen | None = None
+
+
+class Flow(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens that flow for others: when they were last seen to, and the server's counters."""
+
     alive_s: float | None = None
+    metrics: MetricsSeen | None = None
     ours_since_metrics: int = 0
 
 
@@ -231,6 +236,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     log: Log = Log()
     startup: Startup = Startup()
     serving: Serving = Serving()
+    flow: Flow = Flow()
     movement: Movement = Movement()
     orders: tuple[object, ...] = ()
     judged: Judgement = Judgement()

@@ -57,8 +57,8 @@ def step(state: State, fact: facts.AnyFact, table: EngineTable) -> Stepped:
 def _means_the_same(before: State, after: State) -> bool:
     """Say whether nothing changed that a verdict or an order depends on, but time.
 
-    New samples and lines without a sign are movement: they put every limit off and bring none nearer, so that a verdict
-    that waits for limits still stands. The other verdicts may be taken back by movement.
+    Movement and the flow of tokens put every limit off and bring none nearer, so that a verdict that waits for limits
+    still stands. The other verdicts may be taken back by them.
     """
     if after is before:
         return True
@@ -67,7 +67,7 @@ def _means_the_same(before: State, after: State) -> bool:
     return (
         after.serving is before.serving
         and after.process is before.process
-        and after.startup is before.startup
+        and after.startup.phase is before.startup.phase
         and after.log.signs is before.log.signs
         and after.link is before.link
         and after.asked is before.asked
