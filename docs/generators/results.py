@@ -92,8 +92,8 @@ def tables(stem: str, run: dict[str, Any]) -> list[str]:
 
 
 def rows_table(rows: list[dict[str, Any]]) -> str:
-    """Return rows as they are, with every column that one of them has."""
-    head = list(dict.fromkeys(name for row in rows for name in row))
+    """Return rows as they are, with every column that one of them has; what is nested stays in the file."""
+    head = list(dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, dict)))
     return table(
         [prose(name) for name in head], ([prose(cell(row.get(name))) for name in head] for row in rows[:MOST_ROWS])
     )

@@ -1,9 +1,13 @@
 """What a user types wrong: one line that says what is wrong and what to do, exit 2, nothing started."""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from vigil_cli import FAKES, Vigil
+from vigil_cli import FAKES, Result, Vigil, result
+
+from vigil.cli.app import main
 
 SERVER = ("--", "{py}", "{fake}", "--port", "{port}")
 MISUSES = {
@@ -98,10 +102,30 @@ def litter(vigil: Vigil) -> Vigil:
     return vigil
 
 
+@pytest.fixture
+def in_process(
+    litter: Vigil, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., Result]:
+    """Run the command line in this process: what is refused starts nothing, and a process for each would take long."""
+
+    def run(*args: str) -> Result:
+        monkeypatch.setenv("XDG_STATE_HOME", str(litter.state))
+        monkeypatch.chdir(litter.folder)
+        monkeypatch.setattr(sys, "argv", ["vigil", *args])
+        with pytest.raises(SystemExit) as left:
+            main()
+        captured = capfd.readouterr()
+        code = left.value.code
+        assert isinstance(code, int)
+        return result(code, captured.out.encode(), captured.err.encode())
+
+    return run
+
+
 @pytest.mark.parametrize("misuse", MISUSES)
-def test_misuse_is_refused_in_one_line(litter: Vigil, misuse: str) -> None:
+def test_misuse_is_refused_in_one_line(litter: Vigil, misuse: str, in_process: Callable[..., Result]) -> None:
     words, expected = MISUSES[misuse]
-    done = litter(
+    done = in_process(
         *(
             word.format(py=litter.fake()[0], fake=FAKES / "server.py", port=litter.port, dir=litter.folder)
             for word in words
@@ -116,6 +140,14 @@ def test_misuse_is_refused_in_one_line(litter: Vigil, misuse: str) -> None:
     assert "sekret" not in done.err
     assert not list((litter.state / "vigil").glob("servers/*/starts/*"))
     assert not list((litter.state / "vigil").glob("traces/*"))
+
+
+def test_misuse_looks_the_same_from_outside(vigil: Vigil) -> None:
+    done = vigil("up", "--bogus", "--", "true")
+
+    assert (done.rc, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert "Traceback" not in done.err
 
 
 def test_name_in_use_is_refused_and_the_first_lives(vigil: Vigil) -> None:

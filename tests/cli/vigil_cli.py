@@ -158,10 +158,21 @@ class Running:
         return "".join(list(self._said["err"]))
 
     def until_err(self, text: str) -> None:
-        until(lambda: text in self.err, f"{text!r} on stderr: {self.err}")
+        """Wait until stderr holds a text."""
+        self._until("err", text)
 
     def until_out(self, text: str) -> None:
-        until(lambda: text in self.out, f"{text!r} on stdout: {self.out} {self.err}")
+        """Wait until stdout holds a text."""
+        self._until("out", text)
+
+    def _until(self, name: str, text: str) -> None:
+        def look() -> bool:
+            over = self.process.poll() is not None and not any(reader.is_alive() for reader in self._readers)
+            said = text in "".join(list(self._said[name]))
+            assert said or not over, f"ended without {text!r} on std{name}: {self.out}{self.err}"
+            return said
+
+        until(look, f"{text!r} on std{name}")
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)

@@ -4,7 +4,15 @@
 # Prints one line a case and leaves traces, verdicts and the ends of the logs in $OUT/cases.tar.gz.
 set -u
 ROOT=$PWD
-W=/tmp/w; mkdir -p $W
+W=/tmp/w; rm -rf $W; mkdir -p $W
+export XDG_STATE_HOME=$W/state
+if [ -n "${REHEARSE:-}" ]; then # the same script, over the fake server, on a machine without a GPU
+    touch $W/server.env
+    vigil() { "$ROOT/.venv/bin/python" -m vigil "$@"; }
+    python3() { "$ROOT/.venv/bin/python" "$@"; }
+    nvidia-smi() { echo no GPU; }
+    server() { local port=$1; shift; echo "$ROOT/tests/fakes/bin/sglang serve --load 5s --workers 1 --port $port $*"; }
+else
 if [ ! -f /tmp/ready.stamp ]; then
     . .gpu/unpack.sh
     python3 -m pip install -q --no-index --no-deps --no-compile --target /tmp/vsite .gpu/whl/*.whl 2>&1 | tail -1
@@ -14,7 +22,6 @@ fi
 . .gpu/env.sh
 env | grep -E '^(PYTHONPATH|SGLANG_|TVM_|HF_|TRANSFORMERS_|LIBRARY_PATH)' >$W/server.env
 unset PYTHONPATH
-export XDG_STATE_HOME=$W/state
 vigil() { PYTHONPATH=/tmp/vsite:$ROOT/packages/vigil/src python3 -m vigil "$@"; }
 server() { # server PORT MORE...
     local port=$1; shift
@@ -22,10 +29,11 @@ server() { # server PORT MORE...
         --grammar-backend none --enable-metrics --mem-fraction-static 0.3 --max-total-tokens 20000 --cuda-graph-max-bs-decode 4 \
         --disable-prefill-cuda-graph --host 127.0.0.1 --port "$port" "$@"
 }
+fi
 case_of() { # case_of NAME EXPECTED VIGIL-ARGUMENTS...
-    local name=$1 expected=$2; shift 2
+    local name=$1 expected=$2 verb=$3; shift 3
     local t0=$SECONDS
-    vigil "$@" --json --trace $W/$name.jsonl >$W/$name.json 2>$W/$name.err
+    vigil "$verb" --json --trace $W/$name.jsonl "$@" >$W/$name.json 2>$W/$name.err
     local rc=$?
     python3 - "$name" "$expected" $rc $((SECONDS - t0)) $W/$name.json <<'P'
 import json, sys
@@ -49,14 +57,13 @@ P
 E3="--speculative-algorithm EAGLE3 --speculative-draft-model-path /tmp/draft --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
 nvidia-smi --query-gpu=name,memory.used --format=csv,noheader
 
-case_of flag crashed up --name flag --env-file $W/server.env -- $(server 31001 --num-speculative-tokens 16) &
-case_of nomodel crashed up --name nomodel --env-file $W/server.env -- $(server 31002 --model-path /tmp/no-such-model) &
-case_of base ready up --name base --env-file $W/server.env -- $(server 31003) &
-case_of eagle ready up --name eagle --env-file $W/server.env -- $(server 31004 $E3) &
+case_of flag crashed up --name flag --timeout 2m --env-file $W/server.env -- $(server 31001 --num-speculative-tokens 16) &
+case_of nomodel crashed up --name nomodel --timeout 2m --env-file $W/server.env -- $(server 31002 --model-path /tmp/no-such-model) &
+case_of base ready up --name base --timeout 3m --env-file $W/server.env -- $(server 31003) &
+case_of eagle ready up --name eagle --timeout 3m --env-file $W/server.env -- $(server 31004 $E3) &
 ( sleep 20; exec python3 -m http.server 31005 --bind 127.0.0.1 ) >/dev/null 2>&1 & SQUATTER=$!
 case_of squatted unhealthy up --name squatted --env-file $W/server.env --timeout 3m -- $(server 31005) &
 case_of loop crash_looping up --name loop --env-file $W/server.env --timeout 5m -- bash -c "while true; do $(server 31006 --mem-fraction-static 0.001); sleep 1; done" &
-wait %1 %2 %3 %4 %6 %7 2>/dev/null || wait -n
 for job in $(jobs -p); do [ "$job" = "$SQUATTER" ] || wait "$job"; done
 kill $SQUATTER 2>/dev/null
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import alive, wait_for
+from desks import alive, wait_for
 
 # A tree that hides as well as it can: its members change session and group, lose their parents, ignore or never see a signal.
 FAMILY = """
@@ -155,6 +155,17 @@ def test_signal_to_the_launcher_is_a_stop(host: Any) -> None:
     started = host.launch("sleep", "60")
     os.kill(started["life"]["launcher"]["pid"], signal.SIGTERM)
     assert host.ended(started)["asked_by"] == "a signal to the launcher"
+
+
+def test_end_of_a_login_session_that_asks_all_at_once_is_a_stop(host: Any) -> None:
+    started = host.launch("sleep", "60")
+    launcher, main = started["life"]["launcher"]["pid"], started["life"]["main"]["pid"]
+    os.kill(launcher, signal.SIGSTOP)
+    for pid in (main, launcher):
+        os.kill(pid, signal.SIGTERM)
+    os.kill(launcher, signal.SIGCONT)
+    end = host.ended(started)
+    assert (end["signal"], end["asked_by"]) == (15, "a signal to the launcher")
 
 
 @pytest.mark.parametrize(

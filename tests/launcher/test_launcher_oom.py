@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import alive, wait_for
+from desks import alive, wait_for
 
 ROOT = Path("/sys/fs/cgroup")
 EATER = "x = []\nprint('up', flush=True)\nwhile True: x.append(bytearray(b'x' * (1 << 20)))"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RefusedError, wait_for
+from desks import RefusedError, wait_for
 
 SHOW = """
 import json, os, signal

@@ -1,7 +1,10 @@
 """Secrets stay on the host; what only looks like one stays readable."""
 
+import os
+
 import pytest
 
+from vigil.observer.keys import KeyRing
 from vigil.observer.redact import Redactor, secrets_of
 
 SECRET = [
@@ -89,3 +92,14 @@ def test_secrets_of_a_process_come_from_its_flags_and_variables() -> None:
         ("PATH", "/usr/bin:/bin"),
     ]
     assert secrets_of(argv, environ, ("--api-key",)) == {"flag-key", "from-environ"}
+
+
+def test_key_of_a_process_that_took_a_title_is_kept() -> None:
+    redactor = Redactor()
+    keys = KeyRing(redactor, None, ("--api-key",), ())
+    keys.follow(os.getpid(), 1, ("vllm", "serve", "--api-key=first-key,second-key"))
+    keys.follow(os.getpid(), 1, ("VLLM::APIServer",))
+    assert keys.key() == "first-key"
+    assert redactor.clean("first-key second-key") == "*** ***"
+    keys.follow(os.getpid(), 2, ("vllm", "serve"))
+    assert keys.key() is None

@@ -26,7 +26,7 @@ def test_three_plain_exits_are_a_loop() -> None:
 def test_differing_causes_that_recover_at_the_third_end_ready() -> None:
     story = Transcript().launched().dies(1, 101, NO_MODULE).dies(5, 102, NCCL).main(9, 103).answers(12).token(12.1)
     assert story.words == ["starting", "ready"]
-    assert [attempt.cause for attempt in story.verdict.attempts][0] == "IMP001"
+    assert story.verdict.attempts[0].cause == "IMP001"
 
 
 def test_ready_each_time_and_dead_a_minute_later_is_a_loop() -> None:

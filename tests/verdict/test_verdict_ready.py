@@ -1,6 +1,7 @@
 """Ready, and what only looks like it (laws 4, 5 and 9)."""
 
 from transcripts import LLAMA, OTHER, SGLANG_BANNER, SGLANG_FIRED, VLLM, Transcript
+
 from vigil.verdict import Keep, Probe, ReadMetrics
 
 

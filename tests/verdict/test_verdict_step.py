@@ -41,29 +41,41 @@ STATUS = st.sampled_from([None, 200, 302, 401, 404, 429, 500, 503])
 ERROR = st.sampled_from([None, "timeout", "refused", "reset"])
 CODE = st.sampled_from([None, 0, 1, 2, 137])
 COUNT = st.none() | st.integers(0, 9)
+NUMBER = st.none() | TIMES
+BYTES = st.integers(0, 10**9)
+OWNER = st.sampled_from(["ours", "adopted", "foreign", "unknown"])
+PROBE = st.sampled_from(["models", "health", "x"])
+YES = st.booleans()
+
+
+def one(kind: type[facts.Fact], **fields: object) -> st.SearchStrategy[facts.Fact]:
+    """One fact of a kind; what is no strategy stands as it is."""
+    made = {name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in fields.items()}
+    return st.builds(kind, at_s=TIMES, **made)
+
+
 FACTS = st.one_of(
-    st.builds(facts.Reached, at_s=TIMES, boot_id=st.sampled_from(["", "a", "a", "b"]), host=st.just("h"), python=st.just("3"), wall_s=TIMES),
-    st.builds(facts.Lost, at_s=TIMES, why=st.just("cut"), final=st.booleans()),
-    st.builds(facts.Ticked, at_s=TIMES),
-    st.builds(facts.Launched, at_s=TIMES, launcher_pid=PIDS, pid=PIDS, start_ticks=PIDS, log=st.just("/l"), log_offset=st.just(0)),
-    st.builds(facts.MainStarted, at_s=TIMES, pid=PIDS, start_ticks=PIDS, argv=st.just(("a",)), sure=st.booleans(), seen_late=st.booleans()),
-    st.builds(facts.MainExited, at_s=TIMES, pid=PIDS, code=CODE, signal=st.sampled_from([None, 9]), oom_killed=st.booleans()),
-    st.builds(facts.RootExited, at_s=TIMES, code=CODE, asked_by=st.sampled_from([None, "eve"]), left=st.integers(0, 2)),
-    st.builds(facts.ChildStarted, at_s=TIMES, pid=PIDS, name=st.just("c"), worker=st.booleans()),
-    st.builds(facts.ChildExited, at_s=TIMES, pid=PIDS, name=st.just("c"), worker=st.booleans(), lived_s=TIMES),
-    st.builds(facts.LogGrew, at_s=TIMES, size=st.integers(0, 999), lines=LINES, skipped=st.integers(0, 2), history=st.booleans()),
-    st.builds(facts.LogReset, at_s=TIMES, why=st.sampled_from(["truncated", "rotated"])),
-    st.builds(facts.LogUnreadable, at_s=TIMES, error=st.just("no"), missing=st.booleans()),
-    st.builds(facts.PortOpened, at_s=TIMES, port=st.just(1), owner=st.sampled_from(["ours", "adopted", "foreign", "unknown"]), pid=COUNT),
-    st.builds(facts.PortClosed, at_s=TIMES, port=st.just(1)),
-    st.builds(facts.ProbeAnswered, at_s=TIMES, probe=st.sampled_from(["models", "health", "x"]), status=STATUS, models=st.sampled_from([(), ("m",)])),
-    st.builds(facts.TokenAnswered, at_s=TIMES, status=STATUS, error=ERROR, tokens=COUNT, latency_s=TIMES),
-    st.builds(facts.MetricsSeen, at_s=TIMES, running=st.none() | TIMES, waiting=st.none() | TIMES, tokens_total=st.none() | TIMES),
-    st.builds(facts.Sampled, at_s=TIMES, cpu_s=TIMES, io_bytes=st.integers(0, 10**9), rss_bytes=st.integers(0, 10**9), processes=st.just(1),
-              gpu_bytes=st.none() | st.integers(0, 10**9)),
-    st.builds(facts.StopAsked, at_s=TIMES, by=st.just("eve")),
-    st.builds(facts.Troubled, at_s=TIMES, what=st.text(max_size=5)),
-)  # fmt: skip
+    one(facts.Reached, boot_id=st.sampled_from(["", "a", "a", "b"]), host="h", python="3", wall_s=TIMES),
+    one(facts.Lost, why="cut", final=YES),
+    one(facts.Ticked),
+    one(facts.Launched, launcher_pid=PIDS, pid=PIDS, start_ticks=PIDS, log="/l", log_offset=0),
+    one(facts.MainStarted, pid=PIDS, start_ticks=PIDS, argv=("a",), sure=YES, seen_late=YES),
+    one(facts.MainExited, pid=PIDS, code=CODE, signal=st.sampled_from([None, 9]), oom_killed=YES),
+    one(facts.RootExited, code=CODE, asked_by=st.sampled_from([None, "eve"]), left=st.integers(0, 2), rebooted=YES),
+    one(facts.ChildStarted, pid=PIDS, name="c", worker=YES),
+    one(facts.ChildExited, pid=PIDS, name="c", worker=YES, lived_s=TIMES),
+    one(facts.LogGrew, size=BYTES, lines=LINES, skipped=st.integers(0, 2), history=YES),
+    one(facts.LogReset, why=st.sampled_from(["truncated", "rotated"])),
+    one(facts.LogUnreadable, error="no", missing=YES),
+    one(facts.PortOpened, port=1, owner=OWNER, pid=COUNT),
+    one(facts.PortClosed, port=1),
+    one(facts.ProbeAnswered, probe=PROBE, status=STATUS, models=st.sampled_from([(), ("m",)])),
+    one(facts.TokenAnswered, status=STATUS, error=ERROR, tokens=COUNT, latency_s=TIMES),
+    one(facts.MetricsSeen, running=NUMBER, waiting=NUMBER, tokens_total=NUMBER),
+    one(facts.Sampled, cpu_s=TIMES, io_bytes=BYTES, rss_bytes=BYTES, processes=1, gpu_bytes=st.none() | BYTES),
+    one(facts.StopAsked, by="eve"),
+    one(facts.Troubled, what=st.text(max_size=5)),
+)
 STORIES = st.lists(FACTS, max_size=40)
 ASKED = st.builds(
     Asked,
@@ -111,3 +123,17 @@ def test_late_engine_is_judged_by_its_own_table_at_once() -> None:
     story.table = SGLANG
     story.tick(1.1)
     assert story.state.engine == "sglang"
+
+
+def test_long_attempt_keeps_head_tail_and_errors_for_its_diagnosis() -> None:
+    story = Transcript().launched().main(0.2)
+    story.log(1.0, "the very first line").log(2.0, *(f"filler {number}" for number in range(2000))).log(3.0, NO_MODULE)
+    for at_s in range(4, 400):
+        story.log(at_s, *(f"noise {at_s} {number}" for number in range(50)))
+    kept = [line.text for chunk in story.state.log.chunks for line in chunk]
+    assert len(kept) <= 3000
+    assert kept[0] == "the very first line"
+    assert kept[-1] == "noise 399 49"
+    assert NO_MODULE in kept
+    story.exited(500, code=1).root(500, code=1)
+    assert story.verdict.cause.code == "IMP001"

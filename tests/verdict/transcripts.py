@@ -27,7 +27,7 @@ class Transcript:
 
     def __init__(
         self, table: EngineTable = SGLANG, *, reached: bool = True, policy: Policy | None = None, **asked: Any
-    ):
+    ) -> None:
         self.table = table
         self.state = State(asked=Asked(**({"policy": policy} if policy else {}), **asked))
         self.words: list[str] = []

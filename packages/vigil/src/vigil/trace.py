@@ -30,11 +30,6 @@ class _Mark(msgspec.Struct, frozen=True):
     schema: int
 
 
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read: log lines are in it."""
-    return os.open(path, flags, 0o600)
-
-
 class Writer:
     """Appends facts to a trace file; a full disk is reported once and never stops the watching."""
 
@@ -42,7 +37,8 @@ class Writer:
         self.path = path
         self._encoder = msgspec.json.Encoder()
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: IO[bytes] | None = open(path, "wb", buffering=0, opener=_private)  # noqa: PTH123 - Path.open takes no opener
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)  # log lines are in it
+        self._file: IO[bytes] | None = os.fdopen(handle, "wb", buffering=0)
         self._put(header)
 
     def add(self, fact: AnyFact) -> str | None:

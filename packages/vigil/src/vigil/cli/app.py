@@ -8,6 +8,7 @@ import typer
 
 from vigil import __version__
 from vigil.cli import logs, ps, replay, run, show, stop, up, wait
+from vigil.cli.saying import mention, open_streams
 from vigil.errors import VigilError
 from vigil.screen import hide_secrets, plain
 
@@ -50,6 +51,7 @@ def _options(
 def main() -> NoReturn:
     """Run the command line; never returns."""
     code: object
+    open_streams()
     try:
         code = app(prog_name="vigil", standalone_mode=False)
         sys.stdout.flush()  # a reader that has gone shows itself here, not at the interpreter's end
@@ -68,7 +70,7 @@ def main() -> NoReturn:
 
 def _refuse(text: str) -> int:
     """Say in one line what is wrong; return the exit code of a usage error."""
-    print(f"vigil: {plain(hide_secrets(' '.join(text.split())), ERROR_LIMIT)}", file=sys.stderr)
+    mention(plain(hide_secrets(" ".join(text.split())), ERROR_LIMIT))
     return 2
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 import anyio
 
 from vigil.cli.missing import missing
+from vigil.cli.saying import mention
 from vigil.screen import duration, plain
 from vigil.verdict import Verdict, Word
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 FRAME_S = 0.15
 STILL_S = 2.0  # a server that serves changes little, and looking costs
 BAR_CELLS = 24
+FEWEST_CELLS = 8
+NARROWEST = 20
+MOST_PHASES = 8
 
 
 class Drawing(Protocol):
@@ -33,7 +37,7 @@ class Drawing(Protocol):
 
 def drawing_for(stream: TextIO, progress_s: float) -> Drawing:
     """Return the drawing that fits where our words go."""
-    return Live() if stream.isatty() else Lines(stream, progress_s)
+    return Live() if stream.isatty() else Lines(progress_s)
 
 
 def pause_s(watch: "Watch") -> float:
@@ -44,8 +48,7 @@ def pause_s(watch: "Watch") -> float:
 class Lines:
     """A line at each phase, and at least one each `progress_s`."""
 
-    def __init__(self, stream: TextIO, progress_s: float) -> None:
-        self._stream = stream
+    def __init__(self, progress_s: float) -> None:
         self._progress_s = progress_s
 
     async def keep(self, watch: "Watch") -> None:
@@ -64,7 +67,7 @@ class Lines:
             )
             if now != told or time.monotonic() - told_s >= self._progress_s:
                 verdict = watch.now
-                print(f"vigil: {line_of(verdict, watch.elapsed_s, unseen)}", file=self._stream, flush=True)
+                mention(line_of(verdict, watch.elapsed_s, unseen))
                 told, told_s = now, time.monotonic()
             await anyio.sleep(pause_s(watch))
 
@@ -107,10 +110,14 @@ class Live:
         from rich.live import Live as RichLive
 
         console = Console(file=sys.stderr)
-        with RichLive(console=console, auto_refresh=False, transient=True) as self._live:
+        # Not redirected: rich would break the paths of a verdict into lines.
+        with RichLive(
+            console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        ) as self._live:
             try:
                 while True:
-                    self._live.update(picture(watch.now, watch.elapsed_s), refresh=True)
+                    unseen = missing(watch.plan, watch.session.state, watch.elapsed_s)
+                    self._live.update(picture(watch.now, watch.elapsed_s, unseen), refresh=True)
                     await anyio.sleep(pause_s(watch))
             finally:
                 self.clear()
@@ -123,32 +130,43 @@ class Live:
             self._live.update(Text(""), refresh=True)
 
 
-def picture(verdict: Verdict, elapsed_s: float) -> "RenderableType":
-    """Return the live picture of a verdict."""
+def picture(verdict: Verdict, elapsed_s: float, unseen: tuple[str, ...] = ()) -> "RenderableType":
+    """Return the live picture of a verdict; it fits the terminal, with the latest phases where not all do."""
     from rich.text import Text
 
-    width = max(40, shutil.get_terminal_size().columns) - 1
-    left = left_s(verdict, elapsed_s)
-    head = f"{verdict.name or verdict.url}  {verdict.word}  {duration(elapsed_s)}"
-    if left is not None:
-        head += f"  (about {duration(left)} left)"
-    if len(verdict.attempts) > 1:
-        head += f"  attempt {verdict.attempts[-1].n}"
-    text = Text(plain(head, width) + "\n", style="bold")
-    for span in verdict.phases[-8:]:
+    columns, rows = shutil.get_terminal_size()
+    width = max(NARROWEST, columns) - 1
+    text = Text(plain(_headline(verdict, elapsed_s), width) + "\n", style="bold", no_wrap=True, overflow="ellipsis")
+    for span in verdict.phases[-max(1, min(MOST_PHASES, rows - 5)) :]:
         done = span.to_s is not None
         took_s = (span.to_s if span.to_s is not None else elapsed_s) - span.from_s
-        bar = "" if done or not verdict.progress else "  " + bar_of(*verdict.progress)
-        mark, style = ("✓", "green") if done else ("▸", "cyan")
-        text.append(plain(f"  {mark} {span.name:<17}{duration(max(0.0, took_s)):>10}{bar}", width) + "\n", style=style)
-    if verdict.reason:
-        text.append(plain(f"  {verdict.reason}", width) + "\n", style="yellow")
+        line = f"  {'✓' if done else '▸'} {span.name:<17}{duration(max(0.0, took_s)):>10}"
+        if not done and verdict.progress:
+            line += "  " + bar_of(*verdict.progress, room=width - len(line) - 2)
+        text.append(plain(line, width) + "\n", style="green" if done else "cyan")
+    for note in (verdict.reason, *unseen):
+        if note:
+            text.append(plain(f"  {note}", width) + "\n", style="yellow")
     if verdict.last_line:
         text.append(plain(f"  {verdict.last_line}", width), style="dim")
     return text
 
 
-def bar_of(done: int, total: int) -> str:
-    """Return a progress bar of fixed width with its numbers."""
-    filled = round(BAR_CELLS * min(done, total) / max(total, 1))
-    return f"{'█' * filled}{'░' * (BAR_CELLS - filled)} {done}/{total}"
+def _headline(verdict: Verdict, elapsed_s: float) -> str:
+    head = f"{verdict.name or verdict.url}  {verdict.word}  {duration(elapsed_s)}"
+    left = left_s(verdict, elapsed_s)
+    if left is not None:
+        head += f"  (about {duration(left)} left)"
+    if len(verdict.attempts) > 1:
+        head += f"  attempt {verdict.attempts[-1].n}"
+    return head
+
+
+def bar_of(done: int, total: int, room: int = 80) -> str:
+    """Return a progress bar with its numbers in at most `room` characters; the numbers alone where it is narrow."""
+    numbers = f"{done}/{total}"
+    cells = min(BAR_CELLS, room - len(numbers) - 1)
+    if cells < FEWEST_CELLS:
+        return numbers
+    filled = round(cells * min(done, total) / max(total, 1))
+    return f"{'█' * filled}{'░' * (cells - filled)} {numbers}"

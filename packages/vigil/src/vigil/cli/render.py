@@ -1,5 +1,6 @@
 """A verdict in words, on one screen: what happened, the line that says so, what to do, and where the whole log is."""
 
+import shutil
 import textwrap
 from pathlib import Path
 
@@ -7,8 +8,11 @@ from vigil.diagnosis.cause import Cause
 from vigil.screen import duration, plain
 from vigil.verdict import SERVING, Verdict, Word
 
-WIDTH = 118
+WIDEST = 118
+NARROWEST = 60
 SHOWN_ATTEMPTS = 5
+SHOWN_TEXT = 500
+SHOWN_EVIDENCE = 8
 NEED_A_CAUSE = frozenset({Word.CRASHED, Word.CRASH_LOOPING})
 LEVELS = {
     "token": "a real token came back",
@@ -24,7 +28,7 @@ def text_of(verdict: Verdict, trace: Path | None, *, hints: bool = True) -> str:
         parts += [*_attempts(verdict), *_cause(verdict)]
     else:
         parts += _phases(verdict)
-    parts += [f"  warning: {plain(warning, WIDTH)}" for warning in verdict.warnings]
+    parts += [f"  warning: {plain(warning, _width())}" for warning in verdict.warnings]
     parts += _where_next(verdict, trace, hints=hints)
     return "\n".join(parts)
 
@@ -41,7 +45,10 @@ def _head(verdict: Verdict) -> str:
 
 def _what(verdict: Verdict) -> list[str]:
     lines = _wrapped(verdict.reason) if verdict.reason else []
-    lines += [f"  - {plain(one.text, WIDTH)}" for one in verdict.evidence if one.text not in verdict.reason][:8]
+    listed = len(verdict.attempts) > 1  # the attempts have a list of their own
+    for one in verdict.evidence[:SHOWN_EVIDENCE]:
+        if one.text not in verdict.reason and not (listed and one.text.startswith("attempt ")):
+            lines += _wrapped(one.text, first="  - ")
     if verdict.ready_level is not None and verdict.word in SERVING:
         owner = {"verified": "from the process that we started or watch", "unknown": "owner of the port unknown"}.get(
             verdict.owner or "", ""
@@ -84,10 +91,12 @@ def _cause_lines(cause: Cause) -> list[str]:
         around = [(cause.line, cause.text)]
     if around:
         for number, text in around:
-            mark = ">" if number == cause.line else " "
-            lines.append(f"  {mark} {number:>6}  {plain(text, WIDTH - 12)}")
+            if number == cause.line:  # the line that says so is shown whole
+                lines += _wrapped(plain(text, SHOWN_TEXT), first=f"  > {number:>6}  ", then=" " * 12)
+            else:
+                lines.append(f"    {number:>6}  {plain(text, _width() - 12)}")
     elif cause.text:
-        lines.append(f"    {plain(cause.text, WIDTH)}")
+        lines += _wrapped(plain(cause.text, SHOWN_TEXT), first="    ", then="    ")
     if cause.advice:
         lines += ["", *_wrapped(f"what to do: {cause.advice}")]
     return lines
@@ -123,7 +132,10 @@ def _where_next(verdict: Verdict, trace: Path | None, *, hints: bool) -> list[st
     return lines if len(lines) > 1 else []
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(plain(text, 1200), WIDTH, initial_indent="  ", subsequent_indent="    ") or [
-        "  " + plain(text, WIDTH)
-    ]
+def _wrapped(text: str, first: str = "  ", then: str = "    ") -> list[str]:
+    return textwrap.wrap(plain(text, 1200), _width(), initial_indent=first, subsequent_indent=then) or [first]
+
+
+def _width() -> int:
+    """Return how wide prose may run: as the terminal where there is one, and never so narrow that words break."""
+    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST + 1, 24)).columns - 1))

@@ -50,6 +50,7 @@ def command(
             if end
             else "its launcher was gone"
         )
-        left = f"; {end['left']} processes it had left behind were ended" if end.get("left") else ""
+        number = end.get("left") or 0
+        left = f"; {number} process{'es' if number > 1 else ''} left behind, ended too" if number else ""
         print(f"{name} stopped ({how}{left})")
     raise typer.Exit(0 if gone else 1)

@@ -12,6 +12,7 @@ import typer
 from vigil.cli.drawing import Drawing, drawing_for
 from vigil.cli.missing import told, unknown_address
 from vigil.cli.render import text_of
+from vigil.cli.saying import mention, say
 from vigil.errors import UsageError
 from vigil.plan import Plan
 from vigil.screen import plain_json
@@ -42,15 +43,16 @@ def watch_and_exit(plan: Plan, manner: Manner) -> None:
     try:
         verdict = anyio.run(_watch, plan, manner, shown)
     except KeyboardInterrupt:
-        name = shown[-1] if shown else plan.name or plan.url or ""
+        name = shown[-1] if shown else plan.name
         if plan.attached:
-            print(f"vigil: interrupted; {name} is being stopped with us", file=sys.stderr)
+            mention(f"interrupted; {name or 'the server'} was stopped with us")
+        elif plan.url is not None and name is None:
+            mention(
+                f"interrupted; what runs at {plan.url} goes on. To watch it again: vigil wait {plan.url}{_where(plan)}"
+            )
         elif name:
             at = f"{name}{_where(plan)}"
-            print(
-                f"vigil: interrupted; {name} goes on. To watch it: vigil wait {at}   To end it: vigil stop {at}",
-                file=sys.stderr,
-            )
+            mention(f"interrupted; {name} goes on. To watch it: vigil wait {at}   To end it: vigil stop {at}")
         raise typer.Exit(130) from None
     raise typer.Exit(exit_code(verdict, manner, plan))
 
@@ -79,7 +81,7 @@ async def _watch(plan: Plan, manner: Manner, shown: list[str]) -> Verdict:
             shown.append(watch.launched.name)
         note = unknown_address(plan, watch.session.state)
         if note is not None:
-            print(f"vigil: {note}", file=sys.stderr)
+            mention(note)
         tasks.start_soon(drawing.keep, watch)
         last: Word | None = None
         async for verdict in watch:
@@ -97,11 +99,11 @@ async def tell(verdict: Verdict, manner: Manner, drawing: Drawing, trace: Path |
     """Print a verdict on stdout and hand it to `--on-verdict`."""
     drawing.clear()
     data = msgspec.json.encode(verdict).decode()
-    print(plain_json(data) if manner.json else text_of(verdict, trace), flush=True)
+    say(plain_json(data) if manner.json else text_of(verdict, trace))
     if manner.on_verdict:
         trouble = await anyio.to_thread.run_sync(_hand_over, manner.on_verdict, data.encode())
         if trouble:
-            print(f"vigil: --on-verdict {trouble}", file=sys.stderr)
+            mention(f"--on-verdict {trouble}")
 
 
 def _hand_over(command: str, data: bytes) -> str:
@@ -122,7 +124,7 @@ def _trace_path(plan: Plan) -> Path | None:
         for old in sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)[: -KEPT_TRACES + 1]:
             old.unlink(missing_ok=True)
     except OSError as error:
-        print(f"vigil: no trace is kept: {folder}: {error.strerror}", file=sys.stderr)
+        mention(f"no trace is kept: {folder}: {error.strerror}")
         return None
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
     return folder / f"{stamp}-{plan.name or 'server'}-{time.time_ns() % 10**6:06d}.jsonl"

@@ -195,15 +195,22 @@ class Attempts:
         ):
             return
         self._settled = self.tree.version
-        choice = choose_main(
-            self._root[0], self.tree.processes(), self._watch.main_signs, self.main.pid if self.main else None
-        )
+        current = self.main.pid if self.main else None
+        choice = choose_main(self._root[0], self.tree.processes(current), self._watch.main_signs, current)
         if choice is None and not self._had_main and self._root_died_s is None and age_s(self._root[1]) > GRACE_S:
             choice = Choice(self._root[0], sure=False)
         if choice is None or (self._sure_seen and not choice.sure):
             return
-        if self.main is None or self._replaces(choice, self.main):
-            self._begin(choice, self.tree.members[choice.pid])
+        member = self.tree.members[choice.pid]
+        if (
+            not member.argv and age_s(member.start_ticks) < GRACE_S
+        ):  # caught while it executes: its words are not there yet
+            self._settled = -1
+        elif self.main is None or self._replaces(choice, self.main):
+            self._begin(choice, member)
+        elif member.pid == self.main.pid and member.argv != self.main.argv:  # it executed again, or took a title
+            self._keys.follow(member.pid, member.start_ticks, member.argv)
+            self.main = self.main._replace(argv=member.argv, sure=self.main.sure or choice.sure)
 
     def _replaces(self, choice: Choice, main: Main) -> bool:
         if choice.pid != main.pid:
@@ -212,6 +219,8 @@ class Attempts:
         return main.shell and self.tree is not None and not is_wrapper(self.tree.members[choice.pid].names)
 
     def _begin(self, choice: Choice, member: Member) -> None:
+        if self.main is not None and self.tree is not None:
+            self.tree.release(self.main.pid)
         bare = member.pid == self._root[0]
         self._keys.follow(member.pid, member.start_ticks, member.argv)
         self._deaths.add(member.pid, member.start_ticks)

@@ -21,29 +21,25 @@ class KeyRing:
         self._lock = threading.Lock()
         self._main: Optional[Tuple[int, int, Tuple[str, ...]]] = None
         self._found: Optional[str] = None
-        self._looked = False
         redactor.key_flags = self._flags
         if given:
             redactor.learn([given])
 
     def follow(self, pid: int, start_ticks: int, argv: Sequence[str]) -> None:
         """Take the secrets of the server's main process: they must not be seen in anything that follows."""
-        environ = read_environ(pid)
-        self._redactor.learn(secrets_of(argv, environ, self._flags))
+        self._redactor.learn(secrets_of(argv, read_environ(pid), self._flags))
         with self._lock:
+            same = self._main is not None and self._main[:2] == (pid, start_ticks)
+            if same and self._found and not flag_values(argv, self._flags):
+                return  # the process took a title, which hides its flags
             self._main = (pid, start_ticks, tuple(argv))
-            self._looked = False
+            self._found = self._look(*self._main)
 
     def key(self) -> Optional[str]:
         """Return the key to send, or None where none is known."""
         if self._given:
             return self._given
         with self._lock:
-            if not self._looked and self._main is not None:
-                self._looked = True
-                self._found = self._look(*self._main)
-                if self._found:
-                    self._redactor.learn([self._found])
             return self._found
 
     def _look(self, pid: int, start_ticks: int, argv: Sequence[str]) -> Optional[str]:

@@ -88,6 +88,7 @@ class Launcher:
             else:
                 self._wait(self._kill_s)
         self._oom = self._killed() and self._deaths.is_oom(self._pid)
+        self._wait(time.monotonic())  # what ended it may have come to us as well
         self._end_leftovers()
         self._tell()
 
@@ -129,7 +130,8 @@ class Launcher:
         grace_s, by = self._read_stop()
         kill_s = time.monotonic() + grace_s
         self._kill_s = kill_s if self._kill_s is None else min(self._kill_s, kill_s)
-        if self._asked_by is None and not self._ended:
+        together = self._signal == signals.SIGTERM  # the end of a login session, or of the machine, asks all at once
+        if self._asked_by is None and (together or not self._ended):
             self._asked_by = by
             ask(self._pid, self._ticks, signals.SIGTERM)
 

@@ -112,11 +112,22 @@ class Tree:
         parent = self.members.get(member.ppid)
         return member.ppid == main or (parent is not None and parent.main == main)
 
-    def processes(self) -> Dict[int, Process]:
-        """Return the members as the choice of the main process wants them."""
+    def release(self, main: int) -> None:
+        """Take the mark back: that process turned out not to be the main one."""
+        for member in self.members.values():
+            if member.main == main:
+                member.main = None
+
+    def processes(self, main: Optional[int]) -> Dict[int, Process]:
+        """Return the members as the choice of the main process wants them. What an earlier main left behind is retired."""
         return {
             member.pid: Process(
-                member.pid, member.ppid, member.start_ticks, member.argv, member.names, retired=member.main is not None
+                member.pid,
+                member.ppid,
+                member.start_ticks,
+                member.argv,
+                member.names,
+                retired=member.main not in {None, main},
             )
             for member in self.members.values()
         }

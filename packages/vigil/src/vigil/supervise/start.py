@@ -18,12 +18,17 @@ from vigil.verdict import EXIT_CODES, Evidence, Verdict, Word
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """A start under our launcher. `folder` lies on the server's host; `began_s` is our monotonic clock at the launch."""
+    """A start under our launcher. `folder` lies on the server's host; `began_s` is our monotonic clock at the launch.
+
+    `plan_id` is that of the plan that was started, and `up_s` how long it had run when we took it up.
+    """
 
     name: str
     folder: str
     log: str
     began_s: float
+    plan_id: str | None = None
+    up_s: float = 0.0
 
 
 async def begin(plan: Plan, session: Session, reach: Reach) -> tuple[Started | None, Verdict | None]:
@@ -124,9 +129,16 @@ async def adopt(plan: Plan, reach: Reach) -> tuple[Plan, Started]:
         job=before.job,
         url=plan.url or before.url,
         model=plan.model or before.model,
-        ready=before.ready,
+        ready=plan.ready if plan.ready != "token" else before.ready,
     )
-    started = Started(name=plan.name, folder=known["folder"], log=life.get("log", ""), began_s=time.monotonic())
+    started = Started(
+        name=plan.name,
+        folder=known["folder"],
+        log=life.get("log", ""),
+        began_s=time.monotonic(),
+        plan_id=kept.get("plan_id"),
+        up_s=known.get("up_s") or 0.0,
+    )
     return msgspec.structs.replace(full, log=plan.log), started
 
 

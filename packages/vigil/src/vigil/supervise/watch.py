@@ -1,5 +1,6 @@
 """The loop with effects: start what the plan says, listen to the observer, carry out what `step` asks for, tell the verdicts."""
 
+import getpass
 import math
 import os
 import socket
@@ -69,20 +70,30 @@ class Watch:
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def __aenter__(self) -> Self:
-        if self.plan.command:
-            self.launched, self._refused = await start.begin(self.plan, self.session, self.reach)
-        elif self.plan.name and not self.plan.url:
-            self.plan, self.launched = await start.adopt(self.plan, self.reach)
-            self._expected = self._history.expected(self.plan)
-            self.session = Session(self.plan, self._expected.slowest_quiet_s, self._expected.ready_after_s)
-        if self.launched is not None:
-            self.plan = msgspec.structs.replace(self.plan, name=self.launched.name)
-            self._began_s = self.launched.began_s
-        self._open_trace()
+        try:
+            await self._begin()
+        except BaseException:
+            self._send.close()
+            self._verdicts.close()
+            raise
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
         self._tasks.start_soon(self._run)
         return self
+
+    async def _begin(self) -> None:
+        """Start the command, or take up what was started under the plan's name."""
+        if self.plan.command:
+            self.launched, self._refused = await start.begin(self.plan, self.session, self.reach)
+        elif self.plan.name and not self.plan.url:
+            self.plan, self.launched = await start.adopt(self.plan, self.reach)
+            self._expected = self._history.expected(self.plan, self.launched.plan_id)
+            left_s = self._expected.left_s(self.launched.up_s)
+            self.session = Session(self.plan, self._expected.slowest_quiet_s, left_s)
+        if self.launched is not None:
+            self.plan = msgspec.structs.replace(self.plan, name=self.launched.name)
+            self._began_s = self.launched.began_s
+        self._open_trace()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -273,5 +284,8 @@ def _leaves(group: BaseExceptionGroup[VigilError]) -> Iterator[VigilError]:
 
 def whoami() -> str:
     """Return user@host, for the record of who asked for something."""
-    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user without an entry
+        user = str(os.getuid())
     return f"{user}@{socket.gethostname()}"

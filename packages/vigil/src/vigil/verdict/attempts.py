@@ -14,8 +14,9 @@ from vigil.verdict.state import Chunks, Flow, Life, Movement, Serving, Signs, St
 from vigil.verdict.words import PhaseSpan
 
 KEPT_ENDED = 50
-KEPT_LINES = 3000
-KEPT_HEAD_CHUNKS = 8
+KEPT_LINES = 3000  # a diagnosis reads about 250 a millisecond, and a death is to be told within 50
+SLACK_LINES = 750  # given up beyond need, so that lines are not gone through at each new one
+KEPT_ENDS = 8  # chunks at the head and at the tail
 CHUNK_LINES = 64
 TAIL_LINES = 6
 _DIGITS = re.compile(r"\d+")
@@ -157,13 +158,24 @@ def keep(chunks: Chunks, new: tuple[Line, ...]) -> Chunks:
     """Add lines, joining small chunks; of a long attempt keep its head, its tail, and what speaks of errors."""
     if chunks and len(chunks[-1]) + len(new) <= CHUNK_LINES:
         return (*chunks[:-1], chunks[-1] + new)
-    chunks = (*chunks, new)
-    if len(chunks) * CHUNK_LINES <= KEPT_LINES * 2 or sum(map(len, chunks)) <= KEPT_LINES:
-        return chunks
-    for index in range(KEPT_HEAD_CHUNKS, len(chunks) - KEPT_HEAD_CHUNKS):
-        if not any("rror" in line.text or "Traceback" in line.text for line in chunks[index]):
-            return chunks[:index] + chunks[index + 1 :]
-    return chunks[:KEPT_HEAD_CHUNKS] + chunks[KEPT_HEAD_CHUNKS + 1 :]
+    pieces = (new[begin : begin + CHUNK_LINES] for begin in range(0, len(new), CHUNK_LINES))
+    chunks = (*chunks, *pieces)
+    over = sum(map(len, chunks)) - KEPT_LINES
+    return chunks if over <= 0 else _thinned(chunks, over + SLACK_LINES)
+
+
+def _thinned(chunks: Chunks, over: int) -> Chunks:
+    """Give up `over` lines between head and tail: the oldest that speak of no error, else the oldest."""
+    kept: list[tuple[Line, ...]] = []
+    for index, chunk in enumerate(chunks):
+        middle = KEPT_ENDS <= index < len(chunks) - KEPT_ENDS
+        if over > 0 and middle and not any("rror" in line.text or "Traceback" in line.text for line in chunk):
+            over -= len(chunk)
+        else:
+            kept.append(chunk)
+    while over > 0 and len(kept) > 2 * KEPT_ENDS:
+        over -= len(kept.pop(KEPT_ENDS))
+    return tuple(kept)
 
 
 def loop(ended: Sequence[Life], policy: Policy, *, job: bool) -> tuple[int, bool] | None:

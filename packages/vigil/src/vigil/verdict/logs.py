@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from vigil.engine_table import EngineTable
 from vigil.facts import Line, LogGrew, LogReset, LogUnreadable
-from vigil.reading import Reading, may_speak, read_sign
+from vigil.reading import Reading, read_lines
 from vigil.verdict import attempts, startup
 from vigil.verdict.movement import moved
 from vigil.verdict.state import Life, State
@@ -21,16 +21,16 @@ def on_log_grew(state: State, fact: LogGrew, table: EngineTable) -> State:
     if fact.history and life is not None and not life.late:
         lines = ()  # it was there before this process began
     begin = 0
-    if _may_restart(state) or may_speak(table, lines):
-        for index, line in enumerate(lines):
-            reading = read_sign(table, line.text)
-            if _opens_a_life(state, fact, index, reading, table):
-                state = _kept(state, lines[begin:index])
-                begin = index
-                banner = reading is not None and reading.banner
-                state = _new_life(state, table, history=fact.history, banner=banner)
-            if reading is not None:
-                state = _read(state, reading, table, history=fact.history)
+    readings = read_lines(table, lines) if lines else {}
+    for index in range(len(lines)) if _may_restart(state) else readings:
+        reading = readings.get(index)
+        if _opens_a_life(state, fact, index, reading, table):
+            state = _kept(state, lines[begin:index])
+            begin = index
+            banner = reading is not None and reading.banner
+            state = _new_life(state, table, history=fact.history, banner=banner)
+        if reading is not None:
+            state = _read(state, reading, table, history=fact.history)
     state = _grown(state, fact, lines[begin:])
     if fact.history or not _tells_something(fact, table):
         return state

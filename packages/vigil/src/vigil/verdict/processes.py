@@ -18,7 +18,7 @@ from vigil.facts import (
 )
 from vigil.verdict import attempts
 from vigil.verdict.movement import moved
-from vigil.verdict.state import Life, State, WorkerDeath
+from vigil.verdict.state import Life, Link, Serving, State, WorkerDeath
 
 LONG_LIVED_S = 5.0
 KEPT_TROUBLES = 10
@@ -31,10 +31,23 @@ def on_reached(state: State, fact: Reached, table: EngineTable) -> State:
     A new observer says which port is open, and nothing of one that closed meanwhile.
     """
     link = state.link
-    rebooted = bool(link.boot_id and fact.boot_id and fact.boot_id != link.boot_id)
+    boot_id = fact.boot_id or link.boot_id
+    rebooted = bool(link.boot_id) and boot_id != link.boot_id
     first_s = state.now_s if link.first_s is None else link.first_s
-    serving = replace(
-        state.serving,
+    state = replace(
+        state,
+        link=Link(boot_id=boot_id, first_s=first_s, reached_s=state.now_s, times_lost=link.times_lost),
+        serving=_unasked(state.serving),
+        movement=replace(state.movement, at_s=state.now_s, base=None),
+        orders=(),
+    )
+    return on_root_exited(state, RootExited(at_s=fact.at_s, rebooted=True), table) if rebooted else state
+
+
+def _unasked(serving: Serving) -> Serving:
+    """Return what was learned of the address, without what was under way over the old connection."""
+    return replace(
+        serving,
         port=None,
         port_s=None,
         closed_s=None,
@@ -45,22 +58,6 @@ def on_reached(state: State, fact: Reached, table: EngineTable) -> State:
         fail_s=None,
         health_bad_s=None,
     )
-    state = replace(
-        state,
-        link=replace(
-            link,
-            boot_id=fact.boot_id or link.boot_id,
-            first_s=first_s,
-            reached_s=state.now_s,
-            lost_s=None,
-            lost_why="",
-            final=False,
-        ),
-        serving=serving,
-        movement=replace(state.movement, at_s=state.now_s, base=None),
-        orders=(),
-    )
-    return on_root_exited(state, RootExited(at_s=fact.at_s, rebooted=True), table) if rebooted else state
 
 
 def on_lost(state: State, fact: Lost, _table: EngineTable) -> State:

@@ -1,0 +1,37 @@
+"""Words to whoever reads them: a reader who has gone is no reason to stop watching, or to change what we found."""
+
+import os
+import sys
+from typing import TextIO
+
+
+def say(text: str) -> None:
+    """Print data on stdout."""
+    _put(text, sys.stdout)
+
+
+def mention(text: str) -> None:
+    """Print everything else on stderr."""
+    _put(f"vigil: {text}", sys.stderr)
+
+
+def _put(text: str, stream: TextIO) -> None:
+    try:
+        print(text, file=stream, flush=True)
+    except OSError:  # a closed pipe, a terminal that went away, a full disk
+        _silence(stream)
+
+
+def _silence(stream: TextIO) -> None:
+    """Let the rest go nowhere, what is buffered included: the interpreter would complain of it at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def open_streams() -> None:
+    """Give standard streams that were closed a place to go: Python would print what is meant for one on the other."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is that of the stream
+            setattr(sys, name, os.fdopen(handle, mode, encoding="utf-8"))
