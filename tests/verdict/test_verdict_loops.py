@@ -2,6 +2,8 @@
 
 from transcripts import NCCL, NO_MODULE, OTHER, SGLANG_BANNER, USAGE, Transcript
 
+from vigil import facts
+
 
 def test_hopeless_cause_twice_is_a_loop() -> None:
     story = Transcript().launched().dies(0.2, 101, *USAGE).dies(3, 102, *USAGE)
@@ -158,10 +160,24 @@ def test_first_banner_belongs_to_the_process_that_is_seen_after_it() -> None:
 
 
 def test_last_attempt_counts_as_the_end_when_no_other_comes() -> None:
-    story = Transcript().main(0.2, seen_late=True).log(5, NO_MODULE).exited(6).ticks(60)
+    story = Transcript().main(0.2, seen_late=True, wrapped=True).log(5, NO_MODULE).exited(6).ticks(60)
     assert (story.word, "waiting for what starts it again" in story.verdict.reason) == ("starting", True)
     story.ticks(70)
     assert (story.word, story.verdict.cause.code) == ("crashed", "IMP001")
+
+
+def test_server_that_nothing_seems_to_restart_is_given_up_sooner() -> None:
+    story = Transcript().main(0.2, seen_late=True).log(5, NO_MODULE).exited(6).ticks(20)
+    assert story.word == "starting"
+    story.ticks(22)
+    assert (story.word, story.verdict.cause.code) == ("crashed", "IMP001")
+
+
+def test_refused_start_is_in_the_trace() -> None:
+    story = Transcript().take(
+        facts.Refused(at_s=0.0, what="port", text="port 8000 is already taken by pid 7 (python3)")
+    )
+    assert (story.word, story.verdict.exit_code, story.verdict.cause.code) == ("refused", 3, "PORT001")
 
 
 def test_wrapper_that_downloads_between_two_steps_is_not_abandoned() -> None:

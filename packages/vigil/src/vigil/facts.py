@@ -54,6 +54,13 @@ class Launched(Fact, frozen=True, kw_only=True):
     log_offset: int
 
 
+class Refused(Fact, frozen=True, kw_only=True):
+    """Nothing was started: the port is taken (`what` "port"), or the command cannot be run there ("command"); `text` says it."""
+
+    what: Literal["port", "command"]
+    text: str
+
+
 class MainStarted(Fact, frozen=True, kw_only=True):
     """The server's main process was seen: one attempt began.
 
@@ -219,6 +226,7 @@ AnyFact = (
     | Lost
     | Ticked
     | Launched
+    | Refused
     | MainStarted
     | MainExited
     | RootExited

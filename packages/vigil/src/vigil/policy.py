@@ -30,6 +30,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """As `token_patience_s`, when a worker of the engine has died."""
     restart_patience_s: float = 60.0
     """How long a wrapper may stay without a new attempt before the last death counts as the end."""
+    gone_patience_s: float = 15.0
+    """The same for a server that somebody else started, where nothing that could restart it is to be seen."""
     loop_window_s: float = 3600.0
     """Attempts further apart than this are not one loop."""
     loop_same_hopeless: int = 2

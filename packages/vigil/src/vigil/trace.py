@@ -12,6 +12,7 @@ from vigil.facts import AnyFact
 from vigil.plan import Plan
 
 SCHEMA = 1
+MOST_BYTES = 256 << 20  # a trace that grew so far has told its story; the watching goes on without it
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +37,7 @@ class Writer:
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
         self._encoder = msgspec.json.Encoder()
+        self._bytes = 0
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)  # log lines are in it
         self._file: IO[bytes] | None = os.fdopen(handle, "wb", buffering=0)
@@ -54,8 +56,13 @@ class Writer:
     def _put(self, value: AnyFact | Header) -> str | None:
         if self._file is None:
             return None
+        data = self._encoder.encode(value) + b"\n"
+        self._bytes += len(data)
+        if self._bytes > MOST_BYTES:
+            self.close()
+            return f"the trace {self.path} is full ({MOST_BYTES >> 20} MiB) and goes no further"
         try:
-            self._file.write(self._encoder.encode(value) + b"\n")
+            self._file.write(data)
         except OSError as error:
             self.close()
             return f"the trace {self.path} cannot be written: {error.strerror}"

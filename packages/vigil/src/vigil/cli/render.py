@@ -80,8 +80,17 @@ def _attempts(verdict: Verdict) -> list[str]:
 def _cause(verdict: Verdict) -> list[str]:
     cause = verdict.cause
     if cause is None:
-        return ["", "  no cause found in what was seen"] if verdict.word in NEED_A_CAUSE else []
+        return _no_cause(verdict)
     return _cause_lines(cause)
+
+
+def _no_cause(verdict: Verdict) -> list[str]:
+    """Say that no cause was found; the end of the log may tell a person more."""
+    said = ["", "  no cause found in what was seen"] if verdict.word in NEED_A_CAUSE else []
+    if not verdict.tail:
+        return said
+    shown = [f"    {number:>6}  {plain(text, _width() - 12)}" for number, text in verdict.tail]
+    return [*said, *([] if said else [""]), "  the end of its log:", *shown]
 
 
 def _cause_lines(cause: Cause) -> list[str]:

@@ -46,6 +46,7 @@ def command(
     )
     manner = Manner(
         json=json,
+        attached=attached,
         for_s=seconds(for_time, "--for") if for_time else None,
         trace=trace,
         progress_s=seconds(progress_every, "--progress-every"),

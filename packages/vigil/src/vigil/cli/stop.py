@@ -43,14 +43,14 @@ def command(
     elif answer["already"]:
         print(f"{name} was not running")
     else:
-        how = (
-            f"signal {end['signal']}"
-            if end.get("signal")
-            else f"exit code {end.get('code')}"
-            if end
-            else "its launcher was gone"
-        )
+        how = _how(end)
         number = end.get("left") or 0
         left = f"; {number} process{'es' if number > 1 else ''} left behind, ended too" if number else ""
         print(f"{name} stopped ({how}{left})")
     raise typer.Exit(0 if gone else 1)
+
+
+def _how(end: dict[str, Any]) -> str:
+    if end.get("signal"):
+        return f"signal {end['signal']}"
+    return "its launcher was gone" if end.get("code") is None else f"exit code {end['code']}"

@@ -62,7 +62,8 @@ def command(
     )
     manner = Manner(
         json=json,
-        follow=follow,
+        follow=follow or attached,  # a life that ends with ours must be watched to its end
+        attached=attached,
         for_s=seconds(for_time, "--for") if for_time else None,
         trace=trace,
         progress_s=seconds(progress_every, "--progress-every"),

@@ -35,6 +35,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     progress_s: float = 60.0
     on_verdict: str | None = None
     strict: bool = False
+    attached: bool = False
 
 
 def watch_and_exit(plan: Plan, manner: Manner) -> None:
@@ -54,16 +55,15 @@ def watch_and_exit(plan: Plan, manner: Manner) -> None:
             at = f"{name}{_where(plan)}"
             mention(f"interrupted; {name} goes on. To watch it: vigil wait {at}   To end it: vigil stop {at}")
         raise typer.Exit(130) from None
-    raise typer.Exit(exit_code(verdict, manner, plan))
+    raise typer.Exit(with_exit_code(verdict, manner, plan).exit_code)
 
 
-def exit_code(verdict: Verdict, manner: Manner, plan: Plan) -> int:
-    """Return the exit code: degraded counts where an expectation failed or with `--strict`."""
-    if verdict.word is Word.DEGRADED and not (
-        manner.strict or plan.model is not None or verdict.ready_level != "token"
-    ):
-        return 0
-    return verdict.exit_code
+def with_exit_code(verdict: Verdict, manner: Manner, plan: Plan) -> Verdict:
+    """Return the verdict with the exit code that we leave with: degraded counts where an expectation failed, or by `--strict`."""
+    expected = manner.strict or plan.model is not None or verdict.ready_level != "token"
+    if verdict.word is Word.DEGRADED and not expected:
+        return msgspec.structs.replace(verdict, exit_code=0)
+    return verdict
 
 
 def _where(plan: Plan) -> str:
@@ -86,11 +86,12 @@ async def _watch(plan: Plan, manner: Manner, shown: list[str]) -> Verdict:
         last: Word | None = None
         async for verdict in watch:
             if manner.follow and verdict.word in SERVING and verdict.word is not last:
-                await tell(verdict, manner, drawing, trace)
+                await tell(with_exit_code(verdict, manner, plan), manner, drawing, trace)
             last = verdict.word
         final = watch.now  # told once, however many verdicts came while it ended
         unseen = told(final, plan, watch.session.state, watch.elapsed_s)
-        await tell(msgspec.structs.replace(final, warnings=(*final.warnings, *unseen)), manner, drawing, trace)
+        final = msgspec.structs.replace(final, warnings=(*final.warnings, *unseen))
+        await tell(with_exit_code(final, manner, plan), manner, drawing, trace)
         tasks.cancel_scope.cancel()
     return watch.now
 
@@ -99,7 +100,7 @@ async def tell(verdict: Verdict, manner: Manner, drawing: Drawing, trace: Path |
     """Print a verdict on stdout and hand it to `--on-verdict`."""
     drawing.clear()
     data = msgspec.json.encode(verdict).decode()
-    say(plain_json(data) if manner.json else text_of(verdict, trace))
+    say(plain_json(data) if manner.json else text_of(verdict, trace, hints=not manner.attached))
     if manner.on_verdict:
         trouble = await anyio.to_thread.run_sync(_hand_over, manner.on_verdict, data.encode())
         if trouble:

@@ -7,14 +7,14 @@ from typing import Any
 import anyio
 import msgspec
 
-from vigil.diagnosis.cause import Cause
 from vigil.errors import UsageError, VigilError
+from vigil.facts import Refused
 from vigil.hosts import CommandError, PortError, Reach, call
 from vigil.plan import Plan
 from vigil.screen import hide_in_command
 from vigil.supervise.session import Session
 from vigil.supervise.spec import parse_url
-from vigil.verdict import EXIT_CODES, Evidence, Verdict, Word
+from vigil.verdict import Verdict
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +31,8 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     up_s: float = 0.0
 
 
-async def begin(plan: Plan, session: Session, reach: Reach) -> tuple[Started | None, Verdict | None]:
-    """Start the command; return the start, or the verdict `refused` where it cannot be started."""
+async def begin(plan: Plan, session: Session, reach: Reach) -> Started | Refused:
+    """Start the command; return the start, or the fact that it was refused on its host."""
     url = session.state.asked.url
     port = parse_url(url)[2] if url else None
     began_s = time.monotonic()
@@ -49,13 +49,13 @@ async def begin(plan: Plan, session: Session, reach: Reach) -> tuple[Started | N
     try:
         answer = await call(reach, "launch", spec=spec)
     except (CommandError, PortError) as error:
-        return None, refused(plan, session, error)
+        return Refused(at_s=0.0, what="port" if isinstance(error, PortError) else "command", text=str(error))
     life = answer["life"]
     state = session.state
     asked = msgspec.structs.replace(state.asked, name=answer["name"], log=life["log"])
     session.state = msgspec.structs.replace(state, asked=asked)
     session.plan = msgspec.structs.replace(plan, name=answer["name"])
-    return Started(name=answer["name"], folder=answer["folder"], log=life["log"], began_s=began_s), None
+    return Started(name=answer["name"], folder=answer["folder"], log=life["log"], began_s=began_s)
 
 
 def made_name(plan: Plan, session: Session, port: int | None) -> str:
@@ -80,35 +80,6 @@ def kept_plan(plan: Plan, session: Session) -> dict[str, Any]:
         url=session.state.asked.url,
     )
     return {**msgspec.to_builtins(kept), "plan_id": plan.id, "speculation": session.state.asked.speculation}
-
-
-def refused(plan: Plan, session: Session, error: VigilError) -> Verdict:
-    """Return the verdict of a start that was not even tried."""
-    in_use = isinstance(error, PortError)
-    cause = Cause(
-        code="PORT001" if in_use else "CMD001",
-        kind="port_in_use" if in_use else "command_not_found",
-        title="The port is taken" if in_use else "The command cannot be run",
-        text=str(error),
-        advice="Stop the program that holds the port, or give this server another one."
-        if in_use
-        else "Give the full path of an installed program, or activate the environment that holds it.",
-        fingerprint="port taken before the start" if in_use else "command cannot be run",
-        sure=1.0,
-        retry=False,
-    )
-    return Verdict(
-        name=plan.name or "",
-        word=Word.REFUSED,
-        exit_code=EXIT_CODES[Word.REFUSED],
-        since_s=0.0,
-        reason=f"{error}; nothing was started",
-        cause=cause,
-        evidence=(Evidence(text=str(error)),),
-        host=plan.host,
-        engine=session.table.name,
-        url=session.state.asked.url,
-    )
 
 
 async def adopt(plan: Plan, reach: Reach) -> tuple[Plan, Started]:

@@ -16,7 +16,7 @@ import msgspec
 
 from vigil import __version__
 from vigil.errors import HostError, NoPythonError, VigilError
-from vigil.facts import AnyFact, Lost, Reached, Ticked, Troubled
+from vigil.facts import AnyFact, Lost, Reached, Refused, Ticked, Troubled
 from vigil.hosts import Link, Reach, open_link, reach_of, why_ended
 from vigil.plan import Plan
 from vigil.screen import hide_in_command
@@ -59,7 +59,7 @@ class Watch:
         self._history = history or History()
         self._expected = self._history.expected(plan)
         self.session = Session(plan, self._expected.slowest_quiet_s, self._expected.ready_after_s)
-        self._refused: Verdict | None = None
+        self._refused: Refused | None = None
         self._began_s = time.monotonic()
         self._offset_s = 0.0
         self._heard_s = 0.0
@@ -84,7 +84,9 @@ class Watch:
     async def _begin(self) -> None:
         """Start the command, or take up what was started under the plan's name."""
         if self.plan.command:
-            self.launched, self._refused = await start.begin(self.plan, self.session, self.reach)
+            begun = await start.begin(self.plan, self.session, self.reach)
+            self.launched = begun if isinstance(begun, start.Started) else None
+            self._refused = begun if isinstance(begun, Refused) else None
         elif self.plan.name and not self.plan.url:
             self.plan, self.launched = await start.adopt(self.plan, self.reach)
             self._expected = self._history.expected(self.plan, self.launched.plan_id)
@@ -120,7 +122,7 @@ class Watch:
     @property
     def now(self) -> Verdict:
         """The verdict at this moment, for whoever draws it."""
-        return self._refused or self.session.verdict
+        return self.session.verdict
 
     @property
     def elapsed_s(self) -> float:
@@ -141,8 +143,8 @@ class Watch:
     async def _run(self) -> None:
         with self._send:
             if self._refused is not None:
-                self._send.send_nowait(self._refused)
-                self.over = True
+                self._take(self._refused)
+                self._send.send_nowait(self.now)
                 return
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._tick)
@@ -177,10 +179,9 @@ class Watch:
                 return
             final = isinstance(error, NoPythonError)
             self._take(Lost(at_s=self.elapsed_s, why=str(error), final=final))
-            pause_s = (
-                RECONNECT_FIRST_S if self.elapsed_s - began_s > RECONNECT_MOST_S else min(pause_s * 2, RECONNECT_MOST_S)
-            )
-            await anyio.sleep(pause_s)
+            lasted = self.elapsed_s - began_s > RECONNECT_MOST_S
+            pause_s = RECONNECT_FIRST_S if lasted else min(pause_s * 2, RECONNECT_MOST_S)
+            await anyio.sleep(pause_s * min(1.0, self.plan.time_scale))
 
     async def _one_link(self) -> VigilError:
         """Use one line until it breaks; return why it did."""
@@ -256,6 +257,8 @@ class Watch:
         if told != self._told:
             self._told = told
             self._send.send_nowait(self.session.verdict)
+            if word is not Word.STARTING and self._tasks is not None:
+                self._tasks.start_soon(self._note, self.session.verdict)
 
     async def _conclude(self) -> None:
         """Keep how it went, beside the server and in the history; stop it where the user asked for that."""
@@ -271,7 +274,12 @@ class Watch:
             return
         if self.plan.command and verdict.word is not Word.STARTING:
             self._history.add(self.plan, verdict, self.session.state.startup.quiet_s)
-        await start.note(self.reach, self.launched, verdict)
+        await self._note(verdict)
+
+    async def _note(self, verdict: Verdict) -> None:
+        """Keep a verdict beside the server, for `vigil ps` of whoever asks there."""
+        if self.launched is not None:
+            await start.note(self.reach, self.launched, verdict)
 
 
 def _leaves(group: BaseExceptionGroup[VigilError]) -> Iterator[VigilError]:

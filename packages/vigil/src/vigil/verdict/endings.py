@@ -26,6 +26,41 @@ def unreachable(view: View) -> Judgement | None:
     return Judgement(word=Word.UNREACHABLE, reason=reason, evidence=(Evidence(text=link.lost_why),))
 
 
+def refused(view: View) -> Judgement | None:
+    """Say that nothing was started, since it could not have come up."""
+    said = view.state.process.refused
+    if said is None:
+        return None
+    cause = replace(_REFUSALS[said.what], text=said.text)
+    seen = (Evidence(text=said.text, fact=view.state.process.root_fact),)
+    reason = f"{said.text}; nothing was started"
+    return Judgement(word=Word.REFUSED, reason=reason, cause=cause, evidence=seen)
+
+
+_REFUSALS = {
+    "port": Cause(
+        code="PORT001",
+        kind="port_in_use",
+        title="The port is taken",
+        text="",
+        advice="Stop the program that holds the port, or give this server another one.",
+        fingerprint="port taken before the start",
+        sure=1.0,
+        retry=False,
+    ),
+    "command": Cause(
+        code="CMD001",
+        kind="command_not_found",
+        title="The command cannot be run",
+        text="",
+        advice="Give the full path of an installed program, or activate the environment that holds it.",
+        fingerprint="command cannot be run",
+        sure=1.0,
+        retry=False,
+    ),
+}
+
+
 def over(view: View) -> Judgement | None:
     """Everything has ended."""
     state = view.state
@@ -126,7 +161,8 @@ def abandoned(view: View) -> Judgement | None:
         return None
     last = process.ended[-1]
     since_s = max(last.ended_s or 0.0, state.movement.at_s)
-    if not view.passed(since_s + view.policy.restart_patience_s):
+    patience_s = view.policy.restart_patience_s if last.wrapped else view.policy.gone_patience_s
+    if not view.passed(since_s + patience_s):
         return None
     waited = f"no new attempt for {duration(view.now_s - (last.ended_s or 0.0))}"
     evidence = (Evidence(text=waited, fact=last.ended_fact),)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from vigil.verdict.endings import abandoned, gave_up, looping, over, stopping, unreachable
+from vigil.verdict.endings import abandoned, gave_up, looping, over, refused, stopping, unreachable
 from vigil.verdict.pretending import failing, hanging, locked, owned_by_another, redirecting
 from vigil.verdict.served import served_before
 from vigil.verdict.state import Judgement
@@ -12,6 +12,7 @@ from vigil.verdict.waiting import stalled, starting, timed_out
 Rule = Callable[[View], Judgement | None]
 
 RULES: tuple[Rule, ...] = (
+    refused,
     unreachable,
     over,
     stopping,

@@ -4,9 +4,12 @@ from vigil.diagnosis.cause import Cause
 from vigil.screen import duration
 from vigil.verdict.served import ENOUGH_FAILS, busy, green, token_failure, unhealthy
 from vigil.verdict.serving import KEY_REFUSED, REDIRECTS, foreign, no_completions
-from vigil.verdict.state import Judgement, State
+from vigil.verdict.state import Judgement, Serving, State
 from vigil.verdict.view import View
 from vigil.verdict.words import Evidence, Word
+
+SERVER_ERROR = 500
+LOADING = 503
 
 
 def owned_by_another(view: View) -> Judgement | None:
@@ -69,6 +72,9 @@ def redirecting(view: View) -> Judgement | None:
 def failing(view: View) -> Judgement | None:
     """Say that it answers requests, and never with a token."""
     now = view.state.serving
+    if _models_fail(now) and now.models_s is not None and view.passed(now.models_s + view.policy.fail_patience_s):
+        status = now.models.status if now.models is not None else None
+        return unhealthy(f"its model list fails with HTTP {status}{green(view.state)}", now.models_fact)
     if now.fails < ENOUGH_FAILS or now.fail_s is None or not view.passed(now.fail_s + view.policy.fail_patience_s):
         return None
     if no_completions(view.state):
@@ -77,6 +83,12 @@ def failing(view: View) -> Judgement | None:
         )
         return unhealthy(text, now.token_fact)
     return busy(view) or unhealthy(f"{token_failure(view.state)}{green(view.state)}", now.token_fact)
+
+
+def _models_fail(now: Serving) -> bool:
+    """Say whether the model list answers with an error of the server; 503 is how engines say that they load."""
+    status = now.models.status if now.models is not None else None
+    return status is not None and status >= SERVER_ERROR and status != LOADING
 
 
 def hanging(view: View) -> Judgement | None:

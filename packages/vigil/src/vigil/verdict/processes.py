@@ -11,6 +11,7 @@ from vigil.facts import (
     MainExited,
     MainStarted,
     Reached,
+    Refused,
     RootExited,
     StopAsked,
     Ticked,
@@ -82,6 +83,11 @@ def on_launched(state: State, fact: Launched, _table: EngineTable) -> State:
     )
 
 
+def on_refused(state: State, fact: Refused, _table: EngineTable) -> State:
+    """Nothing was started, and nothing will be."""
+    return replace(state, process=replace(state.process, refused=fact, root_fact=state.n))
+
+
 def on_main_started(state: State, fact: MainStarted, table: EngineTable) -> State:
     """Tell what a main process is: one that we know (after a reconnect), one that the log announced, or a new attempt."""
     life = state.process.life
@@ -92,6 +98,7 @@ def on_main_started(state: State, fact: MainStarted, table: EngineTable) -> Stat
             pid=fact.pid,
             start_ticks=fact.start_ticks,
             sure=fact.sure or life.sure,
+            wrapped=fact.wrapped,
             command=command or life.command,
         )
         return replace(state, process=replace(state.process, life=named, seen=True))
@@ -102,6 +109,7 @@ def on_main_started(state: State, fact: MainStarted, table: EngineTable) -> Stat
         pid=fact.pid,
         start_ticks=fact.start_ticks,
         sure=fact.sure,
+        wrapped=fact.wrapped,
         late=fact.seen_late,
         command=command,
     )

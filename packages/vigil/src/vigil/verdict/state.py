@@ -6,7 +6,7 @@ import msgspec
 
 from vigil.diagnosis.cause import Cause
 from vigil.engine_table import Phase
-from vigil.facts import Line, MetricsSeen, PortOpened, ProbeAnswered, RootExited, Sampled, TokenAnswered
+from vigil.facts import Line, MetricsSeen, PortOpened, ProbeAnswered, Refused, RootExited, Sampled, TokenAnswered
 from vigil.policy import Policy
 from vigil.verdict.words import Evidence, PhaseSpan, Word
 
@@ -49,9 +49,10 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 class Life(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt in full.
 
-    `opened`: its first banner was seen. `sure`: its process proves that nothing restarted. `late`: it ran before we looked,
-    so that what the log held then may be its own. `command`: its command line without numbers. `by_log`: only the log
-    showed its beginning. `asked`: its end was asked for. `tail`: its last lines, once it has ended.
+    `opened`: its first banner was seen. `sure`: its process proves that nothing restarted. `wrapped`: a shell or supervisor
+    above it can start another. `late`: it ran before we looked, so that what the log held then may be its own. `command`:
+    its command line without numbers. `by_log`: only the log showed its beginning. `asked`: its end was asked for. `tail`:
+    its last lines, once it has ended.
     """
 
     n: int
@@ -59,6 +60,7 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     start_ticks: int = 0
     sure: bool = False
+    wrapped: bool = False
     late: bool = False
     opened: bool = False
     by_log: bool = False
@@ -94,6 +96,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     root: RootExited | None = None
     root_fact: int = 0
     worker: WorkerDeath | None = None
+    refused: Refused | None = None
     seen: bool = False
 
 

@@ -22,6 +22,7 @@ HANDLERS: dict[type[facts.Fact], Handler] = {
     facts.Lost: processes.on_lost,
     facts.Ticked: processes.on_ticked,
     facts.Launched: processes.on_launched,
+    facts.Refused: processes.on_refused,
     facts.MainStarted: processes.on_main_started,
     facts.MainExited: processes.on_main_exited,
     facts.RootExited: processes.on_root_exited,
