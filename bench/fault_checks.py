@@ -6,6 +6,9 @@ from typing import Any
 from fault_run import Run
 
 Problem = str | None
+AT_ONCE_S = 1.0  # far above the reach of `make bench`: this tells a verdict that waits for something from one that does not
+AT_ONCE_SSH_S = 5.0  # two connections, and a python3 at their end, under load
+SLACK_S = 1.0
 
 
 def last(run: Run) -> dict[str, Any]:
@@ -78,6 +81,26 @@ def check_warned(run: Run) -> Problem:
     return None if last(run).get("warnings") else "no warning"
 
 
+def check_at_once(run: Run) -> Problem:
+    """Want the verdict soon after the moment, counted from when we could first look; our own start is not scaled."""
+    after_s = run.delay_s()
+    limit_s = AT_ONCE_SSH_S if run.where == "ssh" else AT_ONCE_S
+    if after_s is None or after_s <= limit_s + run.s(SLACK_S):
+        return None
+    return f"{after_s:.1f} s after it could be had"
+
+
+def check_one_line(run: Run) -> Problem:
+    """Want one clear line and nothing else: what is wrong and what to do, no traceback."""
+    lines = [line for line in run.errors.read_text(errors="replace").splitlines() if line.strip()]
+    return None if len(lines) == 1 and lines[0].startswith("vigil: ") else f"not one line of ours: {lines[-3:]}"
+
+
+def check_not_started(run: Run) -> Problem:
+    """Want nothing started."""
+    return "it was started" if run.marks("BORN") else None
+
+
 CHECKS = {
     "gone": check_gone,
     "port_free": check_port_free,
@@ -96,5 +119,7 @@ CHECKS = {
     "says_spinning": lambda run: says(run, "spinning"),
     "says_python3": lambda run: says(run, "no python3"),
     "says_full": lambda run: says(run, "No space left", "disk is full"),
-    "any_of": lambda _: None,  # the runner itself takes any of the expected words
+    "at_once": check_at_once,
+    "one_line": check_one_line,
+    "not_started": check_not_started,
 }

@@ -1,6 +1,7 @@
 """`make faults`: play every row of the fault table with the real command line, print the table, keep it as JSON.
 
-    python bench/faults.py --scale 0.1 --where both --passes 20 --jobs 2
+    python bench/faults.py                                       # twenty passes at a tenth of life's times, then one in real time
+    python bench/faults.py --scale 0.1 --where both --passes 1
     python bench/faults.py --scale 1 --only 'stuck|cut' --keep-traces
 
 `--scale` multiplies the policy's times and the fakes' alike. Exit code 1 where a row was not as expected. $FAULTS_SOURCE: another
@@ -8,16 +9,13 @@ folder to take `vigil` from (a snapshot, while the tree is being edited).
 """
 
 import argparse
-import json
 import os
 import pathlib
-import platform
 import re
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "faults"), str(HERE.parent / "tests")]
@@ -26,126 +24,88 @@ from rows import BOTH, LOCAL, ROWS, SSH, Row  # noqa: E402 - needs the path abov
 
 from fault_acts import ACTS  # noqa: E402
 from fault_checks import CHECKS  # noqa: E402
-from fault_run import ROOT, SOURCE, VIGIL, Outcome, Run  # noqa: E402
+from fault_report import head, keep_trace, lines, write  # noqa: E402
+from fault_run import SOURCE, VIGIL, Outcome, Run  # noqa: E402
 
-RESULTS = ROOT / "docs" / "results" / "faults.json"
-TRACES = ROOT / "tests" / "traces"
-LINE = "{mark} {group:28.28} {name:40.40} {where:5} {expected:24.24} {said:24.24} {cause:9} {delay:>9} {took:>8}"
+LIFE = 1.0
+WAITS_S = 300.0  # rows that may take this long sleep for nearly all of it
+LONG_FIRST_S = 100.0
 
 
 def main() -> int:
-    """Play the rows asked for and report."""
+    """Play the rows asked for, as often as asked for, and report."""
     options = read_options()
-    jobs = [
-        (row, where)
-        for _ in range(options.passes)
-        for row in chosen(options.only)
-        for where in places(row, options.where)
-    ]
     if options.list:
-        print("\n".join(f"{row.group:28} {row.name:40} {where}" for row, where in jobs))
+        for row, where in chosen(options):
+            print(f"{row.group:28} {row.name:44} {where:5} {' '.join(row.expect)}")
         return 0
-    subprocess.run(
-        [*VIGIL, "--help"], env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=True, stdout=subprocess.DEVNULL
-    )
-    head = LINE.format(
-        mark=" ",
-        group="group",
-        name="fault",
-        where="where",
-        expected="expected",
-        said="verdict",
-        cause="cause",
-        delay="after (s)",
-        took="took (s)",
-    )
-    print(head, flush=True)
-    outcomes = []
-    with ThreadPoolExecutor(options.jobs) as pool:
-        keep = TRACES if options.keep_traces else None
-        futures = [pool.submit(Run(row, where, options.scale, keep=keep).play, ACTS, CHECKS) for row, where in jobs]
-        for future in as_completed(futures):
-            outcome = future.result()
-            outcomes.append(outcome)
-            show(outcome)
-    wrong = [outcome for outcome in outcomes if outcome.problems]
-    print(
-        f"{len(outcomes) - len(wrong)} of {len(outcomes)} rows as expected (scale {options.scale:g}, {options.passes} passes)"
-    )
-    if not options.only or options.write:
-        write(outcomes, options)
-    return 1 if wrong else 0
+    warm_up()
+    if options.scale is not None:
+        return play_passes(options, options.scale, options.passes)
+    wrong = play_passes(options, 0.1, options.passes)
+    return play_passes(options, LIFE, 1) or wrong
 
 
 def read_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Play the fault table.")
-    parser.add_argument("--where", choices=(LOCAL, SSH, "both"), default="both")
-    parser.add_argument("--scale", type=float, default=0.1, help="factor of all times (1: real time)")
-    parser.add_argument("--passes", type=int, default=1)
-    parser.add_argument(
-        "--only", default="", metavar="PATTERN", help="rows whose group or name matches this regular expression"
-    )
-    parser.add_argument("--jobs", type=int, default=2, help="rows played at once")
-    parser.add_argument("--keep-traces", action="store_true", help="copy the traces to tests/traces/")
-    parser.add_argument("--write", action="store_true", help="write the JSON even for a part of the rows")
-    parser.add_argument("--list", action="store_true", help="print the rows and play nothing")
+    add = parser.add_argument
+    add("--where", choices=(LOCAL, SSH, "both"), default="both")
+    add("--scale", type=float, help="factor of all times, 1 is real time (default: the passes at 0.1, then one at 1)")
+    add("--passes", type=int, default=20)
+    add("--only", default="", metavar="PATTERN", help="rows whose group/name matches this regular expression")
+    add("--jobs", type=int, default=0, help="rows played at once (default: 2, in real time 10)")
+    add("--waiting", type=int, default=8, help="rows played beside them that do nothing but wait")
+    add("--keep-traces", action="store_true", help="keep the traces in tests/traces/")
+    add("--write", action="store_true", help="write the JSON even for a part of the rows")
+    add("--list", action="store_true", help="print the rows and play nothing")
     return parser.parse_args()
 
 
-def chosen(pattern: str) -> list[Row]:
-    """Return the rows that match, the long ones first so that they overlap with the rest."""
-    rows = [row for row in ROWS if re.search(pattern, f"{row.group}/{row.name}")]
-    return sorted(rows, key=lambda row: -row.limit_s)
+def chosen(options: argparse.Namespace) -> list[tuple[Row, str]]:
+    """Return the rows that match and where each is to be played, the long ones first so that they overlap with the rest."""
+    rows = [row for row in ROWS if re.search(options.only, f"{row.group}/{row.name}")]
+    rows.sort(key=lambda row: -row.limit_s if row.limit_s > LONG_FIRST_S else 0)
+    places = BOTH if options.where == "both" else (options.where,)
+    return [(row, where) for row in rows for where in places if where in row.where]
 
 
-def places(row: Row, where: str) -> tuple[str, ...]:
-    """Return where a row is to be played."""
-    return tuple(place for place in row.where if where in (place, "both") and place in BOTH)
+def warm_up() -> None:
+    """Compile what is about to be timed."""
+    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    subprocess.run([*VIGIL, "--help"], env=env, check=True, stdout=subprocess.DEVNULL)
 
 
-def show(outcome: Outcome) -> None:
-    """Print one line of the table, and what was wrong below it."""
-    row = outcome.row
-    print(
-        LINE.format(
-            mark="ok " if not outcome.problems else "NOT", group=row.group, name=row.name, where=outcome.where,
-            expected=" ".join(row.expect), said=" ".join(outcome.said), cause=outcome.cause or "-",
-            delay="-" if outcome.delay_s is None else f"{outcome.delay_s:.3f}",
-            took=f"{outcome.took_s:.1f}",
-        ),
-        flush=True,
-    )  # fmt: skip
-    for problem in outcome.problems:
-        print(f"      {problem}", flush=True)
+def play_passes(options: argparse.Namespace, scale: float, passes: int) -> int:
+    """Play passes at one scale; the figures are kept after each, so that an end before the last leaves honest ones."""
+    outcomes: list[Outcome] = []
+    took_s: list[float] = []
+    for number in range(1, passes + 1):
+        print(f"pass {number} of {passes}, scale {scale:g}\n{head()}", flush=True)
+        began_s = time.monotonic()
+        outcomes += play_pass(options, scale)
+        took_s.append(time.monotonic() - began_s)
+        wrong = sum(bool(outcome.problems) for outcome in outcomes)
+        print(f"pass {number}: {took_s[-1]:.0f} s; so far {len(outcomes) - wrong} of {len(outcomes)} as expected")
+        if not options.only or options.write:
+            write(outcomes, scale=scale, passes=number, pass_took_s=took_s)
+    return 1 if any(outcome.problems for outcome in outcomes) else 0
 
 
-def write(outcomes: list[Outcome], options: argparse.Namespace) -> None:
-    """Keep the table as JSON with the machine and the date, one entry for each scale."""
-    kept: dict[str, Any] = {}
-    if RESULTS.exists():
-        kept = json.loads(RESULTS.read_text())
-    kept[f"scale {options.scale:g}"] = {
-        "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
-        "passes": options.passes,
-        "rows": [
-            as_entry(outcome) for outcome in sorted(outcomes, key=lambda one: (one.row.group, one.row.name, one.where))
-        ],
-    }
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
-
-
-def as_entry(outcome: Outcome) -> dict[str, Any]:
-    """Return one outcome for the JSON."""
-    row = outcome.row
-    return {
-        "group": row.group, "fault": row.name, "where": outcome.where, "expected": list(row.expect),
-        "verdict": list(outcome.said),
-        "cause": outcome.cause, "from": row.mark, "after_s": outcome.delay_s, "took_s": outcome.took_s,
-        "ok": not outcome.problems, "problems": list(outcome.problems),
-    }  # fmt: skip
+def play_pass(options: argparse.Namespace, scale: float) -> list[Outcome]:
+    """Play each row once in each place. Rows that only wait do not hold the others up."""
+    jobs = options.jobs or (10 if scale >= LIFE else 2)
+    outcomes = []
+    with ThreadPoolExecutor(options.waiting) as waiting, ThreadPoolExecutor(jobs) as busy:
+        futures: list[Future[Outcome]] = []
+        for row, where in chosen(options):
+            keep = keep_trace if options.keep_traces else None
+            pool = waiting if row.limit_s >= WAITS_S else busy
+            futures.append(pool.submit(Run(row, where, scale, keep=keep).play, ACTS, CHECKS))
+        for future in as_completed(futures):
+            outcomes.append(future.result())
+            print("\n".join(lines(outcomes[-1])), flush=True)
+    return outcomes
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import math
+import os
+import signal
 import subprocess
 import threading
 from collections.abc import AsyncIterator
@@ -146,6 +148,7 @@ async def _open_remote(reach: Reach) -> AsyncIterator[_RemoteLink]:
             yield link
             tasks.cancel_scope.cancel()
     finally:
+        link.messages.close()
         with anyio.CancelScope(shield=True):
             await _end(process)
 
@@ -156,7 +159,8 @@ async def _end(process: anyio.abc.Process) -> None:
     with anyio.move_on_after(QUIT_PATIENCE_S):
         await process.wait()
     if process.returncode is None:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with its proxies: the reach has a session of its own
         await process.wait()
     await process.aclose()
 

@@ -22,6 +22,7 @@ HURRY_S = 0.01
 FASTEST_S = 0.02
 JOIN_S = 0.2
 EARLY_SHARE = 0.1
+BLIND_S = 0.25
 
 
 class Site:
@@ -125,7 +126,10 @@ class Site:
         return True
 
     def _log_pace(self, now: float) -> float:
-        return min(self._paces.log_s, FASTEST_S) if now < self._attempts.fast_until_s else self._paces.log_s
+        if now < self._attempts.fast_until_s:
+            return min(self._paces.log_s, FASTEST_S)
+        # Without pidfds, ends are looked for at the pace of the log.
+        return self._paces.log_s if self.deaths.immediate else min(self._paces.log_s, BLIND_S)
 
     def _try(self, what: str, look: Callable[[], None]) -> None:
         """Look, and outlive what it meets."""

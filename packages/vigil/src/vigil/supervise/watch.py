@@ -158,10 +158,14 @@ class Watch:
 
     async def _tick(self) -> None:
         """Let time pass where the observer is silent, and call a silent line lost."""
+        tick_s = TICK_S * min(1.0, self.plan.time_scale)
         while True:
-            await anyio.sleep(TICK_S * min(1.0, self.plan.time_scale))
+            # The observer's own ticks are what time passes by: while a server serves, only their absence is worth a wake-up.
+            served = self._link_scope is not None and self.session.state.judged.word in SERVING
+            patience_s = max(tick_s, self.plan.policy.lost_after_s) if served else tick_s
+            await anyio.sleep(max(tick_s, self._heard_s + patience_s - self.elapsed_s))
             silent_s = self.elapsed_s - self._heard_s
-            if silent_s < TICK_S * min(1.0, self.plan.time_scale):
+            if silent_s < tick_s:
                 continue
             if self._link_scope is not None and silent_s > self.plan.policy.lost_after_s:
                 self._link_scope.cancel()

@@ -47,7 +47,7 @@ def begin(state: State, life: Life, table: EngineTable) -> State:
         state,
         process=replace(state.process, life=life, worker=None, seen=state.process.seen or life.pid is not None),
         log=replace(state.log, opening=(), signs=fresh(state.log.signs)),
-        startup=start_over(state, table),
+        startup=start_over(state, table, life.started_s),
         serving=Serving(port=seen.port, port_fact=seen.port_fact, port_s=seen.port_s),
         flow=Flow(),
         movement=Movement(at_s=state.now_s, what="a new attempt", base=state.movement.last, last=state.movement.last),
@@ -64,10 +64,10 @@ def find(state: State, life: Life, table: EngineTable) -> State:
     )
 
 
-def start_over(state: State, table: EngineTable) -> Startup:
+def start_over(state: State, table: EngineTable, since_s: float | None = None) -> Startup:
     """Return the start-up of a life that begins now; how long phases were quiet before is remembered."""
     phase = first_phase(table)
-    spans = (PhaseSpan(name=phase, from_s=state.now_s),)
+    spans = (PhaseSpan(name=phase, from_s=state.now_s if since_s is None else since_s),)
     return Startup(phase=phase, since_s=state.now_s, spans=spans, quiet_s=state.startup.quiet_s)
 
 

@@ -71,7 +71,7 @@ def standing_orders(state: State, table: EngineTable) -> tuple[Order, ...]:
     scale = state.asked.time_scale
     policy = state.asked.policy
     up = state.serving.ready_s is not None
-    look = Look(log_s=0.25, tree_s=1.0, sample_s=5.0) if up else Look(log_s=0.02, tree_s=0.25, sample_s=max(0.1, scale))
+    look = _look(scale, up=up)
     keep = Keep(texts=_kept_texts(table) if up else None)
     if state.asked.job or not state.asked.serves:
         return (look, keep)
@@ -82,6 +82,13 @@ def standing_orders(state: State, table: EngineTable) -> tuple[Order, ...]:
     counted = up or state.serving.unanswered_s is not None
     metrics = ReadMetrics(every_s=policy.metrics_every_s if counted else 0.0)
     return (look, keep, models, _health(state, table, up=up), metrics)
+
+
+def _look(scale: float, *, up: bool) -> Look:
+    """Look often while it starts. Once it serves, ends are told by the kernel and the rest may come with the heartbeat."""
+    if up:
+        return Look(log_s=min(1.0, max(0.25, scale)), tree_s=1.0, sample_s=5.0)
+    return Look(log_s=0.02, tree_s=0.25, sample_s=max(0.1, scale))
 
 
 def _kept_texts(table: EngineTable) -> tuple[str, ...]:

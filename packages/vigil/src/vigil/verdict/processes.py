@@ -103,9 +103,10 @@ def on_main_started(state: State, fact: MainStarted, table: EngineTable) -> Stat
         )
         return replace(state, process=replace(state.process, life=named, seen=True))
     state = attempts.end(state, table)
+    before_s = state.process.ended[-1].ended_s if state.process.ended else None
     new = Life(
         n=attempts.next_number(state),
-        started_s=state.now_s,
+        started_s=max(before_s or 0.0, round(state.now_s - fact.up_s, 3)),  # seen late where the line took its time
         pid=fact.pid,
         start_ticks=fact.start_ticks,
         sure=fact.sure,
