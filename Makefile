@@ -35,6 +35,7 @@ test: check ## all checks and tests, under ten minutes
 test-engines: .venv/.installed ## the heavy engines: vLLM and SGLang on the CPU
 	bash tests/real/install-vllm.sh
 	bash tests/real/install-sglang.sh
+	.engines/vllm/bin/python tests/real/make_model.py
 	$(BIN)/pytest -m engine --timeout 1200
 
 faults: .venv/.installed ## every fault of the table, here and over a real sshd
@@ -42,8 +43,11 @@ faults: .venv/.installed ## every fault of the table, here and over a real sshd
 	$(BIN)/python bench/faults.py --where both
 
 bench: .venv/.installed ## speed and cost, with the peers beside it
+	bash tests/install-system.sh
+	bash tests/llama/install.sh
 	bash bench/peers/install.sh
 	$(BIN)/python bench/bench.py
+	$(BIN)/python docs/generate.py
 
 docs: .venv/.installed ## build the documentation and check that nothing in it drifted
 	$(BIN)/python docs/generate.py --check

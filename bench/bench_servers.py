@@ -31,7 +31,6 @@ class Told:
     word: str
     at_s: float
     attempts: int
-    token_s: float = 0.0
 
 
 def free_port() -> int:
@@ -43,7 +42,11 @@ def free_port() -> int:
 
 def fake(style: str, port: int, mark: Path, *flags: str) -> tuple[str, ...]:
     """Return the command of a fake server in an engine's dress."""
-    names = {"vllm": ("vllm", "serve", "m"), "sglang": ("sglang", "serve", "--model-path", "m"), "llama": ("llama-server",)}
+    names = {
+        "vllm": ("vllm", "serve", "m"),
+        "sglang": ("sglang", "serve", "--model-path", "m"),
+        "llama": ("llama-server",),
+    }
     program, *words = names[style]
     return (str(FAKES / "bin" / program), *words, "--port", str(port), "--mark", str(mark), *flags)
 
@@ -64,17 +67,12 @@ def ask_library(plan: vigil.Plan, *, follow: bool = False) -> Told:
 
     async def watch() -> Told:
         told: tuple[Verdict, float] | None = None
-        token_s = 0.0
         with anyio.fail_after(LIMIT_S):
             async with vigil.watch(plan, follow=follow) as watching:
                 async for verdict in watching:
                     told = verdict, time.time()
-                    if watching.final is not None:
-                        break
-                token = watching.session.state.serving.token
-                token_s = token.latency_s if token else 0.0
         assert told is not None  # noqa: S101 - a watch ends with a verdict
-        return Told(told[0].word, told[1], len(told[0].attempts), token_s)
+        return Told(told[0].word, told[1], len(told[0].attempts))
 
     return anyio.run(watch)
 

@@ -6,7 +6,9 @@ from typing import Any
 from fault_run import Run
 
 Problem = str | None
-AT_ONCE_S = 1.0  # far above the reach of `make bench`: this tells a verdict that waits for something from one that does not
+AT_ONCE_S = (
+    2.0  # far above the reach of `make bench`: it tells a verdict that waits for something from one that does not
+)
 AT_ONCE_SSH_S = 5.0  # two connections, and a python3 at their end, under load
 SLACK_S = 1.0
 
@@ -117,6 +119,8 @@ CHECKS = {
     "warned": check_warned,
     "says_oom": lambda run: says(run, "OOM killer"),
     "says_spinning": lambda run: says(run, "spinning"),
+    "says_died": lambda run: says(run, "died"),
+    "says_resolve": lambda run: says(run, "does not resolve"),
     "says_python3": lambda run: says(run, "no python3"),
     "says_full": lambda run: says(run, "No space left", "disk is full"),
     "at_once": check_at_once,

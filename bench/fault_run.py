@@ -124,19 +124,24 @@ class Run:
         return self.row.limit_s * self.scale + MARGIN_S
 
     def play(self, acts: dict[str, Any], checks: dict[str, Any]) -> Outcome:
-        """Play the row and judge it."""
+        """Play the row and judge it. Whatever goes wrong on the way is a finding of that row, not the end of the others."""
         began_s = time.monotonic()
+        took_s = 0.0
+        problems: list[str] = []
         with self.stack:
             try:
                 self._prepare(acts)
                 self._go(acts)
-            except (OSError, TimeoutError, RuntimeError, subprocess.SubprocessError) as err:
-                self.act_problem = f"{type(err).__name__}: {err}"
-            took_s = time.monotonic() - began_s
-            problems = tuple(self._judge(checks))
+                took_s = time.monotonic() - began_s
+            except Exception as err:  # noqa: BLE001 - see above
+                problems.append(f"{type(err).__name__}: {str(err)[:400]}")
+            try:
+                problems += self._judge(checks)
+            except Exception as err:  # noqa: BLE001
+                problems.append(f"judging: {type(err).__name__}: {str(err)[:400]}")
             outcome = Outcome(
                 row=self.row, where=self.where, said=self.sequence(), cause=self._cause(), delay_s=self.delay_s(),
-                took_s=round(took_s, 2), problems=problems,
+                took_s=round(took_s or time.monotonic() - began_s, 2), problems=tuple(problems),
             )  # fmt: skip
             if self.keep is not None and not problems and self.said and self.trace.exists():
                 self.keep(outcome, self.trace)

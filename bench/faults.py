@@ -12,6 +12,7 @@ import argparse
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -35,6 +36,7 @@ LONG_FIRST_S = 100.0
 def main() -> int:
     """Play the rows asked for, as often as asked for, and report."""
     options = read_options()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # started with `&` we would hand down that it is ignored
     if options.list:
         for row, where in chosen(options):
             print(f"{row.group:28} {row.name:44} {where:5} {' '.join(row.expect)}")

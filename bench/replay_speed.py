@@ -10,8 +10,6 @@ its load and the date, in docs/results/replay.json.
 
 import itertools
 import json
-import os
-import platform
 import random
 import statistics
 import sys
@@ -20,9 +18,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from bench_figures import load, machine
 from vigil import facts
 from vigil.plan import Plan
 from vigil.supervise.replay import replay
@@ -139,41 +139,31 @@ def measure(engine: str, count: int) -> dict[str, object]:
             "slowest_per_s": round(min(rates)),
             "fastest_per_s": round(max(rates)),
             "facts_per_cpu_s": round(statistics.median(busy_rates)),
+            "rates_per_s": [round(rate) for rate in rates],
         }
 
 
-def cpu_name() -> str:
-    found = [
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
-    return found[0] if found else platform.machine()
-
-
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
-    rows = [measure(engine, count) for engine in STARTS]
-    for row in rows:
-        words = "{engine:8} {facts} facts: {facts_per_s} a second ({slowest_per_s} to {fastest_per_s}), {facts_per_cpu_s} of CPU"
-        print(words.format(**row))
-    machine = {
-        "cpu": cpu_name(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "msgspec": msgspec.__version__,
-    }
+def keep(count: int) -> dict[str, Any]:
+    """Measure all, keep the figures in docs/results/replay.json and return them."""
+    before = load()
     kept = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": machine,
+        "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "machine": {**machine(), "msgspec": msgspec.__version__},
         "wanted_per_s": WANTED_PER_S,
-        "load": round(os.getloadavg()[0], 2),
+        "load": before,
         "runs": RUNS,
-        "rows": rows,
+        "rows": [measure(engine, count) for engine in STARTS],
     }
     target = ROOT / "docs" / "results" / "replay.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(kept, indent=1) + "\n")
+    return kept
+
+
+def main() -> None:
+    words = "{engine:8} {facts} facts: {facts_per_s} a second ({slowest_per_s} to {fastest_per_s}), {facts_per_cpu_s} of CPU"
+    for row in keep(int(sys.argv[1]) if len(sys.argv) > 1 else 200_000)["rows"]:
+        print(words.format(**row))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,22 @@
 #!/bin/sh
-# Make sure that the system programs of the tests are there: sshd (a real one, started by tests/sshd.py on loopback) and ssh.
+# Make sure that the system programs of the tests are there: sshd (a real one, started by tests/sshd.py on loopback) and ssh, mount and
+# unshare (full disks, hidden devices), pgrep, and a C compiler (stand-ins for a driver's library and for a clock that jumps).
 # Does nothing where they are installed; else needs root and apt-get, or says what is missing and exits 1.
 set -eu
+PATH=$PATH:/usr/sbin:/usr/local/sbin
 missing=
-command -v ssh >/dev/null 2>&1 || missing="$missing openssh-client"
-{ command -v sshd || ls /usr/sbin/sshd /usr/local/sbin/sshd; } >/dev/null 2>&1 || missing="$missing openssh-server"
-command -v unshare >/dev/null 2>&1 || missing="$missing util-linux"
+need() { # need PROGRAM PACKAGE...
+    program=$1
+    shift
+    command -v "$program" >/dev/null 2>&1 || missing="$missing $*"
+}
+need ssh openssh-client
+need ssh-keygen openssh-client
+need sshd openssh-server
+need mount mount
+need unshare util-linux
+need pgrep procps
+need cc gcc libc6-dev
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then

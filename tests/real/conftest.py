@@ -1,11 +1,11 @@
-"""Each test gets a clean folder, the real command line, and the engine that it names; a missing engine is a skip that says how to get it."""
+"""Each test gets a clean folder, the real command line, and the engine that it names; a skip says how to get a missing one."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_runs import ENGINES, MODEL, Site
+from real_runs import LLAMA, MODEL, Site
 
 LLAMA_PATIENCE_S = 60.0
 ENGINE_PATIENCE_S = 600.0
@@ -27,10 +27,9 @@ def site(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def llama() -> Path:
     """The folder of the real llama-server."""
-    home = ENGINES / "llama"
-    if not os.access(home / "bin" / "llama-server", os.X_OK):
+    if not os.access(LLAMA / "bin" / "llama-server", os.X_OK):
         pytest.skip("no llama-server here: tests/llama/install.sh installs it")
-    return home
+    return LLAMA
 
 
 @pytest.fixture(scope="session")

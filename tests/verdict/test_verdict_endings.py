@@ -43,6 +43,24 @@ def test_death_long_after_ready_says_how_long() -> None:
     assert "45.0 s after it was ready" in story.verdict.reason
 
 
+def test_death_that_followed_a_workers_names_the_worker() -> None:
+    """vLLM exits 0 after its engine was killed, and its log points at a stack trace that is not there."""
+    story = Transcript().ready(10.0).child_died(50.0, worker=True, pid=200).exited(51.4, code=0).root(51.4, code=0)
+    assert "its process 200 (sglang::scheduler_TP0) had ended 1.4 s before" in story.verdict.reason
+    assert any("process 200" in evidence.text for evidence in story.verdict.evidence)
+
+
+def test_death_after_children_that_come_and_go_names_none() -> None:
+    story = Transcript().ready(10.0).child_died(50.0, worker=False).exited(51.4, code=1).root(51.4, code=1)
+    assert "process 200" not in story.verdict.reason
+
+
+def test_death_of_a_worker_in_an_earlier_life_is_not_named() -> None:
+    story = Transcript().launched().main(0.2, 101).child_died(3.0, worker=True).exited(3.5, 101, code=1)
+    story.main(5.0, 102).exited(8.0, 102, code=3).root(8.0, code=3)
+    assert "had ended" not in story.verdict.reason
+
+
 def test_exit_of_a_wrapper_is_taken_for_its_last_commands() -> None:
     story = Transcript().launched().main(0.2, wrapped=True).log(0.5, *USAGE).exited(0.6).root(0.7, code=2)
     assert story.verdict.attempts[0].exit == 2

@@ -216,3 +216,20 @@ def test_orders_after_ready_cost_the_server_little_and_keep_fatal_lines() -> Non
     (keep,) = [effect for effect in story.effects if isinstance(effect, Keep)]
     assert keep.texts is not None
     assert "EngineCore failed to start" in keep.texts
+
+
+def test_ready_comes_at_once_where_the_address_answers_before_its_process_is_seen() -> None:
+    # The same answer is told again after ten seconds only.
+    story = Transcript().models(0.01, "m").health(0.02).main(0.05, up_s=0.5).port(0.06)
+    assert [asked.model for asked in story.asked] == ["m"]
+    assert story.token(0.1).word == "ready"
+
+
+def test_ready_by_health_comes_at_once_where_the_address_answers_before_its_process_is_seen() -> None:
+    assert Transcript(ready="http").health(0.02).main(0.05, up_s=0.5).word == "ready"
+
+
+def test_ready_does_not_follow_from_answers_of_an_attempt_that_ended() -> None:
+    story = Transcript(ready="http").main(0.1, 100).health(0.2)
+    assert story.word == "ready"
+    assert story.exited(1.0, 100).main(2.0, 101).word == "starting"

@@ -14,8 +14,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     `command` starts something new; without it `name`, `url`, `pid`, `match` or `log` say what to watch. `on` is an ssh host,
     `reach` any command prefix that runs a program elsewhere. `env` goes to the command and is never written down.
-    `timeout_s` lives in `policy`; 0 there means no limit. `model`: the id that the server must list. `time_scale` is the one
-    number by which all times of policy and engine tables were multiplied (tests run faster than life).
+    `timeout_s` lives in `policy`; 0 there means no limit. `model`: the id that the server must list. `speculation`: it was
+    asked to speculate, so that the first tokens asked of it must exercise that. `ready`: None stands for "token".
+    `time_scale` is the one number by which all times of policy and engine tables were multiplied (tests run faster than
+    life).
     """
 
     name: str | None = None
@@ -31,7 +33,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     match: str | None = None
     model: str | None = None
-    ready: Literal["token", "http", "log"] = "token"
+    ready: Literal["token", "http", "log"] | None = None
+    speculation: bool = False
     api_key_env: str | None = None
     on_timeout: Literal["leave", "stop"] = "leave"
     attached: bool = False

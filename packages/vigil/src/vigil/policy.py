@@ -12,6 +12,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The user's limit for a start-up (`--timeout`)."""
     lost_after_s: float = 5.0
     """Silence of an observer after which the connection is called lost."""
+    connect_s: float = 30.0
+    """How long a new connection may take until its observer reports."""
     unreachable_after_s: float = 60.0
     """A connection lost for longer than this is the verdict `unreachable`."""
     silent_s: float = 300.0

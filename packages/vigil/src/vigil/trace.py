@@ -12,7 +12,7 @@ from vigil.facts import AnyFact
 from vigil.plan import Plan
 
 SCHEMA = 1
-MOST_BYTES = 256 << 20  # a trace that grew so far has told its story; the watching goes on without it
+MOST_BYTES = 64 << 20  # a trace that grew so far has told its story; the watching goes on without it
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):

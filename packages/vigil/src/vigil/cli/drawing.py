@@ -3,6 +3,7 @@
 import shutil
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import anyio
@@ -111,16 +112,14 @@ class Live:
 
         console = Console(file=sys.stderr)
         # Not redirected: rich would break the paths of a verdict into lines.
-        with RichLive(
+        picture_of = RichLive(
             console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
-        ) as self._live:
-            try:
-                while True:
-                    unseen = missing(watch.plan, watch.session.state, watch.elapsed_s)
-                    self._live.update(picture(watch.now, watch.elapsed_s, unseen), refresh=True)
-                    await anyio.sleep(pause_s(watch))
-            finally:
-                self.clear()
+        )
+        with suppress(OSError), picture_of as self._live:  # a terminal that went away: there is nobody to draw for
+            while True:
+                unseen = missing(watch.plan, watch.session.state, watch.elapsed_s)
+                self._live.update(picture(watch.now, watch.elapsed_s, unseen), refresh=True)
+                await anyio.sleep(pause_s(watch))
 
     def clear(self) -> None:
         """Take the picture away."""

@@ -44,7 +44,7 @@ def _shown(line: str) -> str:
 
 
 async def _follow(where: Any, name: str, end: dict[str, Any]) -> None:
-    from vigil.hosts import call, open_link
+    from vigil.hosts import call, open_link, why_ended
 
     known = await call(where, "show", name=name)
     async with open_link(where) as link:
@@ -65,3 +65,4 @@ async def _follow(where: Any, name: str, end: dict[str, Any]) -> None:
                     print(_shown(str(line[1])), flush=True)
             if message.get("kind") == "RootExited":
                 return
+        raise await why_ended(link, where)

@@ -16,6 +16,7 @@ from vigil.policy import Policy
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 SLOWEST_HEARTBEAT_S = 1.5
+SLOWEST_LOGIN_S = 15.0
 LONGEST_S = 10 * 366 * 86400.0
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -73,6 +74,10 @@ ForTime = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print verdicts as JSON objects on stdout.")]
 Ready = Annotated[str, typer.Option("--ready", metavar="LEVEL", help="What counts as ready: token, http or log.")]
+ReadyOfKnown = Annotated[
+    str | None,
+    typer.Option("--ready", metavar="LEVEL", help="What counts as ready: token, http or log; else as it was started."),
+]
 Model = Annotated[str | None, typer.Option("--model", metavar="ID", help="The model id that the server must list.")]
 KeyEnv = Annotated[
     str | None, typer.Option("--api-key-env", metavar="NAME", help="A variable here that holds the server's API key.")
@@ -153,8 +158,14 @@ def policy(timeout: str, time_scale: float) -> Policy:
     if not (time_scale > 0 and math.isfinite(time_scale)):
         raise UsageError(f"--time-scale {time_scale:g}: give a number above 0")
     scaled = Policy().scaled(time_scale)
-    lost_after_s = max(scaled.lost_after_s, SLOWEST_HEARTBEAT_S)  # the heartbeat keeps its own pace
-    return msgspec.structs.replace(scaled, timeout_s=seconds(timeout, "--timeout"), lost_after_s=lost_after_s)
+    # What keeps its own pace is not scaled below it: the heartbeat, a login over ssh with a python3 at its end.
+    return msgspec.structs.replace(
+        scaled,
+        timeout_s=seconds(timeout, "--timeout"),
+        lost_after_s=max(scaled.lost_after_s, SLOWEST_HEARTBEAT_S),
+        connect_s=max(scaled.connect_s, SLOWEST_LOGIN_S),
+        unreachable_after_s=max(scaled.unreachable_after_s, SLOWEST_LOGIN_S),
+    )
 
 
 def choice(value: str, allowed: tuple[str, ...], option: str) -> str:

@@ -1,5 +1,6 @@
 """Words to whoever reads them: a reader who has gone is no reason to stop watching, or to change what we found."""
 
+import io
 import os
 import sys
 from typing import TextIO
@@ -31,6 +32,9 @@ def _silence(stream: TextIO) -> None:
 
 def open_streams() -> None:
     """Give standard streams that were closed a place to go: Python would print what is meant for one on the other."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # in a terminal that knows ASCII only, spell the rest out
+            stream.reconfigure(errors="backslashreplace")
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is that of the stream

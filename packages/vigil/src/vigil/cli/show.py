@@ -33,6 +33,10 @@ def command(
             print(f"{field:<9}{plain(str(row[field]), 200)}")
     print(f"{'command':<9}{plain(' '.join(known['plan'].get('command', [])), 1000)}")
     if known["verdict"]:
-        last = msgspec.convert(known["verdict"], Verdict)
+        try:
+            last = msgspec.convert(known["verdict"], Verdict)
+        except msgspec.ValidationError as error:
+            print(f"\nits last verdict was written by another version ({plain(str(error), 200)})")
+            return
         before = "" if last.word.value == row["verdict"] else ", given before that"
         print(f"\nthe last verdict{before}:\n{text_of(last, None, hints=known['alive'])}")

@@ -7,6 +7,7 @@ import typer
 from vigil.cli import options
 from vigil.cli.checks import checked
 from vigil.cli.options import choice, policy, seconds
+from vigil.errors import UsageError
 
 Target = Annotated[str, typer.Argument(metavar="NAME|URL", help="A name that vigil knows, or http://HOST:PORT.")]
 Pid = Annotated[int | None, typer.Option("--pid", min=1, help="The process to watch, on its host.")]
@@ -24,7 +25,7 @@ def command(
     match: Match = None,
     timeout: options.Timeout = "15m",
     for_time: options.ForTime = None,
-    ready: options.Ready = "token",
+    ready: options.ReadyOfKnown = None,
     model: options.Model = None,
     engine: options.Engine = None,
     api_key_env: options.KeyEnv = None,
@@ -43,6 +44,8 @@ def command(
     from vigil.supervise.spec import parse_url
 
     name, url = parsed_target(target)
+    if url is not None and on_timeout == "stop":
+        raise UsageError("--on-timeout stop needs a server that vigil started: give its NAME")
     if url is not None:
         parse_url(url)
     plan = Plan(
@@ -55,7 +58,7 @@ def command(
         match=match,
         engine=options.engine_name(engine),
         model=model,
-        ready=choice(ready, ("token", "http", "log"), "--ready"),  # type: ignore[arg-type]
+        ready=choice(ready, ("token", "http", "log"), "--ready") if ready else None,  # type: ignore[arg-type]
         api_key_env=api_key_env,
         on_timeout=choice(on_timeout, ("leave", "stop"), "--on-timeout"),  # type: ignore[arg-type]
         policy=policy(timeout, time_scale),

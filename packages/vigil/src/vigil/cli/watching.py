@@ -85,12 +85,16 @@ async def _watch(plan: Plan, manner: Manner, shown: list[str]) -> Verdict:
         tasks.start_soon(drawing.keep, watch)
         last: Word | None = None
         async for verdict in watch:
+            if verdict is watch.final:
+                break  # said before what is left to write down, which may take a trip over the network
             if manner.follow and verdict.word in SERVING and verdict.word is not last:
                 await tell(with_exit_code(verdict, manner, plan), manner, drawing, trace)
             last = verdict.word
         final = watch.now  # told once, however many verdicts came while it ended
         unseen = told(final, plan, watch.session.state, watch.elapsed_s)
-        final = msgspec.structs.replace(final, warnings=(*final.warnings, *unseen))
+        stopped = ("it was stopped, since --on-timeout stop was given",) if watch.stopped else ()
+        final = msgspec.structs.replace(final, warnings=(*final.warnings, *unseen, *stopped))
+        manner = msgspec.structs.replace(manner, attached=manner.attached or watch.stopped)
         await tell(with_exit_code(final, manner, plan), manner, drawing, trace)
         tasks.cancel_scope.cancel()
     return watch.now

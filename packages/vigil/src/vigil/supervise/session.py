@@ -6,6 +6,7 @@ from vigil.engine_table import EngineTable
 from vigil.engines import address, asks_speculation, detect, detect_text, served_model, table
 from vigil.facts import AnyFact, LogGrew, MainStarted
 from vigil.plan import Plan
+from vigil.screen import hide_in_command
 from vigil.verdict import Asked, Effect, State, Verdict, report, step
 
 
@@ -56,10 +57,10 @@ def asked_of(plan: Plan, engine: EngineTable, slowest_quiet_s: dict[str, float],
     return Asked(
         name=plan.name or "",
         job=plan.job,
-        ready=plan.ready,
+        ready=plan.ready or "token",
         serves=url is not None and not plan.job,
         model=plan.model or (served_model(plan.command) if plan.command else None),
-        speculation=bool(plan.command) and asks_speculation(engine, plan.command),
+        speculation=plan.speculation or (bool(plan.command) and asks_speculation(engine, plan.command)),
         log=plan.log,
         host=plan.host,
         url=url,
@@ -67,6 +68,23 @@ def asked_of(plan: Plan, engine: EngineTable, slowest_quiet_s: dict[str, float],
         time_scale=plan.time_scale,
         slowest_quiet_s=slowest_quiet_s,
         expected_s=expected_s,
+    )
+
+
+def settled(plan: Plan, engine: EngineTable, asked: Asked) -> Plan:
+    """Return the plan as it is written down: without environment and secrets, with what was derived from them settled.
+
+    Whoever takes it up later, or replays its trace, then wants the same of the server.
+    """
+    return msgspec.structs.replace(
+        plan,
+        env={},
+        command=hide_in_command(plan.command),
+        engine=engine.name if plan.command else plan.engine,
+        url=asked.url,
+        model=asked.model,
+        ready=asked.ready,
+        speculation=asked.speculation,
     )
 
 

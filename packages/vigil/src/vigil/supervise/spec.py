@@ -24,6 +24,8 @@ def parse_url(url: str) -> tuple[str, str, int]:
         raise UsageError(f"{url!r} is no address: give http://HOST:PORT")
     if parts.username or parts.password:
         raise UsageError("the address holds a user or password, which would be shown: give a key by --api-key-env")
+    if parts.path not in {"", "/"} or parts.query or parts.fragment:
+        raise UsageError(f"{url!r} has a path: give the server's own address, http://HOST:PORT")
     if port is None:
         port = 443 if parts.scheme == "https" else 80
     if not 0 < port <= HIGHEST_PORT:

@@ -11,8 +11,7 @@ from vigil.errors import UsageError, VigilError
 from vigil.facts import Refused
 from vigil.hosts import CommandError, PortError, Reach, call
 from vigil.plan import Plan
-from vigil.screen import hide_in_command
-from vigil.supervise.session import Session
+from vigil.supervise.session import Session, settled
 from vigil.supervise.spec import parse_url
 from vigil.verdict import Verdict
 
@@ -34,7 +33,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 async def begin(plan: Plan, session: Session, reach: Reach) -> Started | Refused:
     """Start the command; return the start, or the fact that it was refused on its host."""
     url = session.state.asked.url
-    port = parse_url(url)[2] if url else None
+    _, host, port = parse_url(url) if url else ("", None, None)
     began_s = time.monotonic()
     spec = {
         "name": plan.name,
@@ -43,6 +42,7 @@ async def begin(plan: Plan, session: Session, reach: Reach) -> Started | Refused
         "env": plan.env,
         "cwd": plan.cwd,
         "log": plan.log,
+        "host": host,
         "port": port,
         "plan": kept_plan(plan, session),
     }
@@ -69,17 +69,9 @@ def made_name(plan: Plan, session: Session, port: int | None) -> str:
 
 
 def kept_plan(plan: Plan, session: Session) -> dict[str, Any]:
-    """Return the plan as it is kept in the state folder: without environment values and secrets."""
-    kept = msgspec.structs.replace(
-        plan,
-        env={},
-        command=hide_in_command(plan.command),
-        on=None,
-        reach=None,
-        engine=session.table.name,
-        url=session.state.asked.url,
-    )
-    return {**msgspec.to_builtins(kept), "plan_id": plan.id, "speculation": session.state.asked.speculation}
+    """Return the plan as it is kept in the state folder of its host."""
+    kept = msgspec.structs.replace(settled(plan, session.table, session.state.asked), on=None, reach=None)
+    return {**msgspec.to_builtins(kept), "plan_id": plan.id}
 
 
 async def adopt(plan: Plan, reach: Reach) -> tuple[Plan, Started]:
@@ -100,7 +92,8 @@ async def adopt(plan: Plan, reach: Reach) -> tuple[Plan, Started]:
         job=before.job,
         url=plan.url or before.url,
         model=plan.model or before.model,
-        ready=plan.ready if plan.ready != "token" else before.ready,
+        ready=plan.ready or before.ready,
+        speculation=before.speculation,
     )
     started = Started(
         name=plan.name,

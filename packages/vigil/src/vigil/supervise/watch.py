@@ -19,10 +19,9 @@ from vigil.errors import HostError, NoPythonError, VigilError
 from vigil.facts import AnyFact, Lost, Reached, Refused, Ticked, Troubled
 from vigil.hosts import Link, Reach, open_link, reach_of, why_ended
 from vigil.plan import Plan
-from vigil.screen import hide_in_command
 from vigil.store import History
 from vigil.supervise import start
-from vigil.supervise.session import Session
+from vigil.supervise.session import Session, settled
 from vigil.supervise.spec import command_of, watch_command
 from vigil.trace import Header, Writer
 from vigil.verdict import SERVING, Effect, Verdict, Word
@@ -30,6 +29,7 @@ from vigil.verdict import SERVING, Effect, Verdict, Word
 RECONNECT_FIRST_S = 0.5
 RECONNECT_MOST_S = 5.0
 TICK_S = 1.0
+STOP_GRACE_S = 30.0
 
 
 class Watch:
@@ -54,6 +54,10 @@ class Watch:
         self.reach: Reach = reach_of(plan.on, plan.reach)
         self.launched: start.Started | None = None
         self.over = False
+        self.stopped = False  # by us, since the user asked for that (`on_timeout`)
+        self._warnings: list[str] = []
+        self._remembered = False
+        self.final: Verdict | None = None  # the verdict that ended the watching, once it is out
         self._trace_path = trace
         self._trace: Writer | None = None
         self._history = history or History()
@@ -64,6 +68,7 @@ class Watch:
         self._offset_s = 0.0
         self._heard_s = 0.0
         self._link_scope: anyio.CancelScope | None = None
+        self._reached = False
         self._told: tuple[object, ...] = ()
         self._finished = anyio.Event()
         self._send, self._verdicts = anyio.create_memory_object_stream[Verdict](math.inf)
@@ -122,7 +127,12 @@ class Watch:
     @property
     def now(self) -> Verdict:
         """The verdict at this moment, for whoever draws it."""
-        return self.session.verdict
+        verdict = self.session.verdict
+        return (
+            msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *self._warnings))
+            if self._warnings
+            else verdict
+        )
 
     @property
     def elapsed_s(self) -> float:
@@ -132,7 +142,7 @@ class Watch:
     def _open_trace(self) -> None:
         if self._trace_path is None:
             return
-        shown = msgspec.structs.replace(self.plan, env={}, command=hide_in_command(self.plan.command))
+        shown = settled(self.plan, self.session.table, self.session.state.asked)
         slowest_s = self._expected.slowest_quiet_s
         header = Header(vigil=__version__, began=time.time(), plan=shown, slowest_quiet_s=slowest_s)
         try:
@@ -144,17 +154,28 @@ class Watch:
         with self._send:
             if self._refused is not None:
                 self._take(self._refused)
-                self._send.send_nowait(self.now)
+                self._say_last()
                 return
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._tick)
-                tasks.start_soon(self._stay_linked)
-                with anyio.move_on_after(self.for_s):
-                    await self._finished.wait()
-                tasks.cancel_scope.cancel()
-            self._take(Ticked(at_s=self.elapsed_s))  # `--for` ended it: say how long it really was
-            await self._conclude()
-            self._send.send_nowait(self.now)
+            try:
+                await self._look()
+                self._take(Ticked(at_s=self.elapsed_s))  # `--for` ended it: say how long it really was
+                self.over = True
+            finally:
+                if self.over:  # whoever had the last verdict may have left: it is kept all the same
+                    with anyio.CancelScope(shield=True):
+                        await self._conclude()
+            self._say_last()
+
+    async def _look(self) -> None:
+        """Look until a verdict ends the watching, or its time is over."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._tick)
+            tasks.start_soon(self._stay_linked)
+            if self.follow:
+                tasks.start_soon(self._keep_noted)
+            with anyio.move_on_after(self.for_s):
+                await self._finished.wait()
+            tasks.cancel_scope.cancel()
 
     async def _tick(self) -> None:
         """Let time pass where the observer is silent, and call a silent line lost."""
@@ -167,9 +188,10 @@ class Watch:
             silent_s = self.elapsed_s - self._heard_s
             if silent_s < tick_s:
                 continue
-            if self._link_scope is not None and silent_s > self.plan.policy.lost_after_s:
+            patience_s = self.plan.policy.lost_after_s if self._reached else self.plan.policy.connect_s
+            if self._link_scope is not None and silent_s > patience_s:
                 self._link_scope.cancel()
-                self._take(Lost(at_s=self.elapsed_s, why=f"no heartbeat for {silent_s:.0f} s"))
+                self._take(Lost(at_s=self.elapsed_s, why=f"nothing heard for {silent_s:.0f} s"))
             else:
                 self._take(Ticked(at_s=self.elapsed_s))
 
@@ -191,12 +213,13 @@ class Watch:
         """Use one line until it breaks; return why it did."""
         try:
             with anyio.CancelScope() as scope:
+                self._reached, self._heard_s, self._link_scope = False, self.elapsed_s, scope
                 async with open_link(self.reach) as link:
                     folder = self.launched.folder if self.launched is not None else None
                     await link.send(watch_command(self.plan, self.session.state, self.session.table, folder))
-                    await self._listen(link, scope)
+                    await self._listen(link)
                     return await why_ended(link, self.reach)
-            return HostError(f"no heartbeat for {self.plan.policy.lost_after_s:.0f} s")
+            return HostError("no heartbeat" if self._reached else "no observer answers through the reach")
         except VigilError as error:
             return error
         except BaseExceptionGroup as group:
@@ -207,12 +230,11 @@ class Watch:
         finally:
             self._link_scope = None
 
-    async def _listen(self, link: Link, scope: anyio.CancelScope) -> None:
+    async def _listen(self, link: Link) -> None:
         async for message in link.messages:
             fact = self._fact_of(message)
             self._heard_s = self.elapsed_s
-            if isinstance(fact, Reached):
-                self._link_scope = scope
+            self._reached = self._reached or isinstance(fact, Reached)
             for effect in self._take(fact):
                 command = command_of(effect, self.session.table)
                 if command is not None:
@@ -248,42 +270,61 @@ class Watch:
     def _tell(self) -> None:
         state = self.session.state
         word = state.judged.word
-        told = (
-            word,
-            state.startup.phase,
-            state.judged.reason if word is not Word.STARTING else "",
-            len(state.process.ended),
-        )
+        told = (word, state.startup.phase, len(state.process.ended), state.link.lost_s is not None)
         if word is not Word.STARTING and not (self.follow and word in SERVING):
             self.over = True
+            if not self._stops(word):
+                self._say_last()  # at once: taking leave of the observer and writing things down takes its time
             self._finished.set()
             return
         if told != self._told:
             self._told = told
             self._send.send_nowait(self.session.verdict)
-            if word is not Word.STARTING and self._tasks is not None:
-                self._tasks.start_soon(self._note, self.session.verdict)
+            if word in SERVING:
+                self._remember()
+
+    def _say_last(self) -> None:
+        """Tell the verdict that ends the watching, once."""
+        if self.final is None:
+            self.final = self.now
+            self._send.send_nowait(self.final)
+
+    def _stops(self, word: Word) -> bool:
+        """Say whether the server is stopped before this verdict is told: the user asked for that."""
+        return self.plan.on_timeout == "stop" and word in {Word.STALLED, Word.TIMED_OUT} and self.launched is not None
 
     async def _conclude(self) -> None:
         """Keep how it went, beside the server and in the history; stop it where the user asked for that."""
-        self.over = True
         verdict = self.now
-        if (
-            self.plan.on_timeout == "stop"
-            and verdict.word in {Word.STALLED, Word.TIMED_OUT}
-            and self.launched is not None
-        ):
-            await start.stop(self.reach, self.plan.name or "", 30.0, whoami())
-        if self.launched is None:
-            return
-        if self.plan.command and verdict.word is not Word.STARTING:
-            self._history.add(self.plan, verdict, self.session.state.startup.quiet_s)
-        await self._note(verdict)
-
-    async def _note(self, verdict: Verdict) -> None:
-        """Keep a verdict beside the server, for `vigil ps` of whoever asks there."""
+        if self._stops(verdict.word):
+            try:
+                await start.stop(self.reach, self.plan.name or "", STOP_GRACE_S, whoami())
+                self.stopped = True
+            except VigilError as error:
+                self._warnings.append(f"it could not be stopped: {error}")
+        self._remember()
         if self.launched is not None:
-            await start.note(self.reach, self.launched, verdict)
+            await start.note(self.reach, self.launched, self.now)
+
+    def _remember(self) -> None:
+        """Keep in the history how the start went, once it is known: what became of the server later is another matter."""
+        verdict = self.session.verdict
+        if self.launched is None or not self.plan.command or self._remembered or verdict.word is Word.STARTING:
+            return
+        self._remembered = True
+        trouble = self._history.add(self.plan, verdict, self.session.state.startup.quiet_s)
+        if trouble is not None:
+            self._warnings.append(trouble)
+
+    async def _keep_noted(self) -> None:
+        """Keep the present word beside the server, for whoever asks `vigil ps` there; one trip at a time."""
+        noted: Word | None = None
+        while self.launched is not None:
+            word = self.session.state.judged.word
+            if word is not noted and word is not Word.STARTING:
+                noted = word
+                await start.note(self.reach, self.launched, self.now)
+            await anyio.sleep(TICK_S)
 
 
 def _leaves(group: BaseExceptionGroup[VigilError]) -> Iterator[VigilError]:

@@ -42,16 +42,30 @@ def begin(state: State, life: Life, table: EngineTable) -> State:
 
     Lines that came since the last end are its own: the observer reads a dead attempt's log to its end first.
     """
-    seen = state.serving
     return replace(
         state,
         process=replace(state.process, life=life, worker=None, seen=state.process.seen or life.pid is not None),
         log=replace(state.log, opening=(), signs=fresh(state.log.signs)),
         startup=start_over(state, table, life.started_s),
-        serving=Serving(port=seen.port, port_fact=seen.port_fact, port_s=seen.port_s),
+        serving=_standing_answers(state),
         flow=Flow(),
         movement=Movement(at_s=state.now_s, what="a new attempt", base=state.movement.last, last=state.movement.last),
     )
+
+
+def _standing_answers(state: State) -> Serving:
+    """Return the port, and what standing probes have answered since the last end: the same again is told seldom.
+
+    A server may answer a moment before its process is seen.
+    """
+    seen = state.serving
+    kept = Serving(port=seen.port, port_fact=seen.port_fact, port_s=seen.port_s)
+    over = state.process.ended[-1].ended_fact if state.process.ended else 0
+    if seen.models_fact > over:
+        kept = replace(kept, models=seen.models, models_s=seen.models_s, models_fact=seen.models_fact)
+    if seen.health_fact > over:
+        kept = replace(kept, health=seen.health, health_fact=seen.health_fact, health_bad_s=seen.health_bad_s)
+    return kept
 
 
 def find(state: State, life: Life, table: EngineTable) -> State:

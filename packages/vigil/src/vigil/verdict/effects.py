@@ -87,7 +87,7 @@ def standing_orders(state: State, table: EngineTable) -> tuple[Order, ...]:
 def _look(scale: float, *, up: bool) -> Look:
     """Look often while it starts. Once it serves, ends are told by the kernel and the rest may come with the heartbeat."""
     if up:
-        return Look(log_s=min(1.0, max(0.25, scale)), tree_s=1.0, sample_s=5.0)
+        return Look(log_s=min(1.0, max(0.25, scale)), tree_s=min(2.0, max(1.0, 2 * scale)), sample_s=5.0)
     return Look(log_s=0.02, tree_s=0.25, sample_s=max(0.1, scale))
 
 

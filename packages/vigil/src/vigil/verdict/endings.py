@@ -90,7 +90,20 @@ def _crashed(state: State, last: Life | None, evidence: tuple[Evidence, ...]) ->
     reason = f"{_end_of(last)} {_when(last)}"
     if last.code == 0 and not state.asked.job:
         reason += " (exit code 0 is a crash here: nobody asked it to end)"
+    first = _worker_before(state, last)
+    if first is not None:
+        evidence = (*evidence, first)
+        reason += f"; {first.text}" if last.why is None else ""
     return Judgement(word=Word.CRASHED, reason=reason, cause=last.why, evidence=evidence)
+
+
+def _worker_before(state: State, last: Life) -> Evidence | None:
+    """Return the death of an engine's worker that the main process followed: vLLM exits 0 after it, without a word on why."""
+    worker = state.process.worker
+    if worker is None or not worker.known or last.ended_s is None or worker.at_s > last.ended_s:
+        return None
+    text = f"its process {worker.pid} ({worker.name}) had ended {duration(last.ended_s - worker.at_s)} before"
+    return Evidence(text=text, fact=worker.fact)
 
 
 def _when(life: Life) -> str:

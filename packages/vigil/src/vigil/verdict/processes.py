@@ -19,6 +19,7 @@ from vigil.facts import (
 )
 from vigil.verdict import attempts
 from vigil.verdict.movement import moved
+from vigil.verdict.serving import ready_by_weaker_sign
 from vigil.verdict.state import Life, Link, Serving, State, WorkerDeath
 
 LONG_LIVED_S = 5.0
@@ -118,7 +119,7 @@ def on_main_started(state: State, fact: MainStarted, table: EngineTable) -> Stat
         return attempts.find(state, replace(new, opened=True), table)
     if state.log.old:  # what stood in the log before this process began is of another life
         state = replace(state, log=replace(state.log, chunks=(), old=False))
-    return attempts.begin(state, new, table)
+    return ready_by_weaker_sign(attempts.begin(state, new, table), table)
 
 
 def on_main_exited(state: State, fact: MainExited, table: EngineTable) -> State:

@@ -43,7 +43,7 @@ def on_probe_answered(state: State, fact: ProbeAnswered, table: EngineTable) -> 
         serving = replace(serving, health=fact, health_fact=state.n, health_bad_s=bad_s)
     if serving is not state.serving:
         state = replace(state, serving=serving)
-    return _ready_by_weaker_sign(state, table)
+    return ready_by_weaker_sign(state, table)
 
 
 def _same(before: ProbeAnswered | None, fact: ProbeAnswered) -> bool:
@@ -56,7 +56,7 @@ def _same(before: ProbeAnswered | None, fact: ProbeAnswered) -> bool:
     )
 
 
-def _ready_by_weaker_sign(state: State, table: EngineTable) -> State:
+def ready_by_weaker_sign(state: State, table: EngineTable) -> State:
     """Ready by health alone, where the user asked for no more, or an unknown program has no completions to ask for."""
     serving = state.serving
     health_ok = serving.health is not None and serving.health.status == OK
@@ -99,7 +99,7 @@ def on_token_answered(state: State, fact: TokenAnswered, table: EngineTable) -> 
         if not loading:
             first_s = state.now_s if serving.fail_s is None else serving.fail_s
             serving = replace(serving, fails=serving.fails + 1, fail_s=first_s)
-    return _ready_by_weaker_sign(replace(state, serving=serving), table)
+    return ready_by_weaker_sign(replace(state, serving=serving), table)
 
 
 def _served(state: State, fact: TokenAnswered) -> State:

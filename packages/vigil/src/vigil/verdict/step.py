@@ -41,6 +41,8 @@ HANDLERS: dict[type[facts.Fact], Handler] = {
     facts.MetricsSeen: serving.on_metrics_seen,
 }
 
+_STEADY = frozenset({Word.STARTING, Word.READY, Word.CRASH_LOOPING})
+
 
 def step(state: State, fact: facts.AnyFact, table: EngineTable) -> Stepped:
     """Take one fact in; return the new state, what it means, and what must be done next.
@@ -59,11 +61,11 @@ def _means_the_same(before: State, after: State) -> bool:
     """Say whether nothing changed that a verdict or an order depends on, but time.
 
     Movement and the flow of tokens put every limit off and bring none nearer, so that a verdict that waits for limits
-    still stands. The other verdicts may be taken back by them.
+    still stands, and so does a loop, which only attempts make. The other verdicts may be taken back by them.
     """
     if after is before:
         return True
-    if after.judged.word is not Word.STARTING and after.judged.word is not Word.READY:
+    if after.judged.word not in _STEADY:
         return False
     return (
         after.serving is before.serving
