@@ -50,8 +50,8 @@ class Deaths:
             deaths = moments(mark, "FAULT")
             if told.word != wanted:
                 raise RuntimeError(f"{told.word} in place of {wanted}")
-            # Under a loop the next attempt may have died meanwhile: the verdict tells how many it is about.
-            decided_s = deaths[min(told.attempts, len(deaths)) - 1]
+            # In a loop the next attempt may have died meanwhile: the verdict is about those that it tells of.
+            decided_s = deaths[min(told.ended, len(deaths)) - 1]
             yield (told.at_s - decided_s) * 1000
 
 

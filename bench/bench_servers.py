@@ -26,11 +26,11 @@ LIMIT_S = 90.0
 
 @dataclass(frozen=True)
 class Told:
-    """A verdict and the moment at which it was out (Unix time, seconds)."""
+    """A verdict and the moment at which it was out (Unix time, seconds); `ended`: the attempts that had ended by then."""
 
     word: str
     at_s: float
-    attempts: int
+    ended: int
 
 
 def free_port() -> int:
@@ -72,7 +72,7 @@ def ask_library(plan: vigil.Plan, *, follow: bool = False) -> Told:
                 async for verdict in watching:
                     told = verdict, time.time()
         assert told is not None  # noqa: S101 - a watch ends with a verdict
-        return Told(told[0].word, told[1], len(told[0].attempts))
+        return Told(told[0].word, told[1], sum(one.ended_s is not None for one in told[0].attempts))
 
     return anyio.run(watch)
 
@@ -90,7 +90,7 @@ def ask_command(words: Sequence[str], env: dict[str, str] | None = None) -> Told
         line = running.stdout.readline()
         at_s = time.time()
     said: dict[str, Any] = json.loads(line)
-    return Told(said["verdict"], at_s, len(said["attempts"]))
+    return Told(said["verdict"], at_s, sum(one["ended_s"] is not None for one in said["attempts"]))
 
 
 def stop(name: str, env: dict[str, str] | None = None) -> None:

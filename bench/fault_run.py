@@ -194,7 +194,7 @@ class Run:
         """Return the whole command line of the fake."""
         row = self.row
         plain = "{mark}" in row.command
-        late = ("--at-least", "3s") if self.where == SSH and not plain else ()  # our own arrival there is not scaled
+        late = ("--when-asked",) if self.where == SSH and not plain else ()  # our own arrival there is not scaled
         extra = () if plain else ("--mark", "{mark}", "--scale", "{scale}", *late)
         return self.expand((*row.wrap, *row.command, *row.faults, *extra))
 

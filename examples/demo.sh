@@ -116,5 +116,6 @@ if python -c "import socket; socket.create_server(('127.0.0.1', $port)).close()"
 else
     fail "port $port is still held"
 fi
+echo "   to go on by hand:  export PATH=$root/.venv/bin:$root/.engines/llama/bin:\$PATH"
 echo "   logs, traces and state of this demo: .demo/state/vigil   (make clean removes them)"
 exit "$failed"

@@ -1,7 +1,6 @@
 """The page of measurements, from the JSON files that the benchmarks left in docs/results/. Any of them may be missing."""
 
 import json
-import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,22 @@ from generators.markdown import code, page, prose, table
 
 FOLDER = Path(__file__).parent.parent / "results"
 MOST_ROWS = 200
+PEERS = """`make bench` plays the same faults under other tools, each as its users use it, in its own environment, one
+after another. The server is the fake one in vLLM's dress, whose side file says when the fault struck. Seconds
+from then (for the healthy server: from its first possible token) to the answer; negative where the tool spoke
+before. *right*: a true answer; *wrong*: a false one; *late*: it gave up or said nothing."""
+BENCH = """`make bench` measures these, median and p95 (the nearest rank) of `n` events. Deaths: from the moment that the
+dying process notes just before it exits until the verdict is in the caller's hands, or its line has come.
+Starts: from the moment from which the server would serve a token (the real one: the sending of the first
+request that was answered to a prober that asks every 2 ms). Cost: processor time of vigil and launcher by the
+kernel's own clocks. `load` is the machine's load average before each part."""
 KNOWN = {
     "faults": (
         "Faults",
         "`make faults` plays every fault of the table with the real command line, here and over a real `sshd` on loopback.",
     ),
-    "peers": (
-        "Peers",
-        "`make bench` plays the same faults under other tools, each in its own environment. Seconds from fault to answer.",
-    ),
-    "bench": ("Speed and cost", "`make bench` measures these, median and p95."),
+    "peers": ("Peers", PEERS),
+    "bench": ("Speed and cost", BENCH),
     "replay": ("Replay", "`make bench` replays a long trace, decoding included."),
 }
 
@@ -84,8 +89,10 @@ def tables(stem: str, run: dict[str, Any]) -> list[str]:
             found.append(prose(f"{name}: {cell(value)}"))
         elif stem == "faults" and "fault" in rows[0]:
             found.append(faults_table(rows))
-        elif stem == "peers" and "peer" in rows[0]:
+        elif stem == "peers" and "fault" in rows[0]:
             found.append(peers_table(rows))
+        elif stem == "bench" and "median" in rows[0]:
+            found.append(bench_table(rows))
         else:
             found.append(rows_table(rows))
     return found
@@ -102,21 +109,30 @@ def rows_table(rows: list[dict[str, Any]]) -> str:
 def faults_table(rows: list[dict[str, Any]]) -> str:
     """Return one row a fault: how often it was as expected, and how long the verdict took, here and over ssh."""
     places = list(dict.fromkeys(row["where"] for row in rows))
-    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    grouped: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in rows:
-        grouped.setdefault((row["group"], row["fault"]), []).append(row)
-    head = ["group", "fault", "expected", *(column for place in places for column in (place, "median s"))]
+        grouped.setdefault((row["group"], row["fault"]), {})[row["where"]] = row
+    head = ["group", "fault", "expected", *(column for place in places for column in (place, "median s", "p95 s"))]
     lines = []
     for (group, fault), played in grouped.items():
-        line = [prose(group), prose(fault), ", ".join(map(code, played[0]["expected"]))]
+        any_of_them = next(iter(played.values()))
+        line = [prose(group), prose(fault), ", ".join(map(code, any_of_them["expected"]))]
         for place in places:
-            there = [row for row in played if row["where"] == place]
-            after = [row["after_s"] for row in there if row.get("after_s") is not None]
-            line.append(f"{sum(bool(row['ok']) for row in there)} of {len(there)}" if there else "")
-            line.append(f"{statistics.median(after):.3f}" if after else "")
+            line += fault_cells(played.get(place))
         lines.append(line)
-    right = sum(bool(row["ok"]) for row in rows)
-    return f"{right} of {len(rows)} as expected.\n\n{table(head, lines)}"
+    right = sum(row["right"] for row in rows)
+    return f"{right} of {right + sum(row['wrong'] for row in rows)} as expected.\n\n{table(head, lines)}"
+
+
+def fault_cells(row: dict[str, Any] | None) -> list[str]:
+    """Return how one fault went in one place."""
+    if row is None:
+        return ["", "", ""]
+    seconds = (row.get("median_s"), row.get("p95_s"))
+    return [
+        f"{row['right']} of {row['right'] + row['wrong']}",
+        *("" if one is None else f"{one:.3f}" for one in seconds),
+    ]
 
 
 def peers_table(rows: list[dict[str, Any]]) -> str:
@@ -130,6 +146,19 @@ def peers_table(rows: list[dict[str, Any]]) -> str:
         )
     lines = ([prose(peer), *(said.get(fault, "") for fault in faults)] for peer, said in peers.items())
     return table(["", *(prose(fault) for fault in faults)], lines)
+
+
+def bench_table(rows: list[dict[str, Any]]) -> str:
+    """Return one row a measurement, with its target and whether it is reached."""
+    head = ["what", "median", "p95", "worst", "n", "target", "reached", "load", "note"]
+    lines = []
+    for row in rows:
+        unit = prose(str(row["unit"]))
+        told = {name: prose(cell(row.get(name))) for name in head}
+        told |= {name: f"{told[name]} {unit}" for name in ("median", "target") if row.get(name) is not None}
+        told["reached"] = "**no**" if row.get("reached") == "NO" else told["reached"]
+        lines.append([told[name] for name in head])
+    return table(head, lines)
 
 
 def cell(value: Any) -> str:

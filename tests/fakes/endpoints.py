@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -21,12 +22,20 @@ class Conduct:
         self.lie: str | None = None
         self.tokens = 0
         self.running = 0
+        self.when_asked: Callable[[], None] | None = None  # called after the first completion
         self._lock = threading.Lock()
 
     def count_tokens(self, number: int) -> None:
         """Add generated tokens to the counters."""
         with self._lock:
             self.tokens += number
+
+    def note_completion(self) -> None:
+        """Take note that a completion was answered."""
+        with self._lock:
+            first, self.when_asked = self.when_asked, None
+        if first is not None:
+            first()
 
     def flow(self) -> None:
         """Play the traffic of unseen clients: tokens flow, and the log says so about every second."""
@@ -202,6 +211,7 @@ class Handler(BaseHTTPRequestHandler):
         if conduct.lie != "uncounted":
             reply["usage"] = usage
         self._send(200, reply)
+        conduct.note_completion()
 
     def _send(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()

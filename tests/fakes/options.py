@@ -60,6 +60,12 @@ def add_server_flags(parser: argparse.ArgumentParser, style: str) -> None:
     add("--workers", type=int, default=0, help="worker processes with the engine's titles")
     add("--orphans", action="store_true", help="workers outlive the server's own exit (a SIGKILL always orphans them)")
     add("--ignore-term", action="store_true", help="take SIGTERM and SIGINT and go on")
+    add(
+        "--leave-after",
+        type=seconds,
+        default=0.0,
+        help="how long it takes to end on SIGTERM, its workers gone and its port closed",
+    )
     add("--log-file", default="", help="write the log to this file instead of standard output")
     add("--log-late", type=seconds, default=0.0, help="make that file only after this time")
     add("--background-load", type=float, default=0.0, help="tokens a second generated for clients that nobody sees")
@@ -92,12 +98,8 @@ def add_fault_flags(parser: argparse.ArgumentParser) -> None:
     add("--recover", type=seconds, default=0.0, help="end the lie after this time")
     add("--at", choices=MOMENTS, default="launch", help="the moment from which --after counts")
     add("--after", type=seconds, default=0.0, help="when the fault strikes")
-    add(
-        "--at-least",
-        type=seconds,
-        default=0.0,
-        help="floor of --after for --at ready, unscaled: a watcher far away needs time to come",
-    )
+    seen = "let --at ready be the moment of the first completion: a watcher far away needs time to come"
+    add("--when-asked", action="store_true", help=seen)
     add("--attempts", default="", help="file that counts the attempts, for a list in --die")
     add("--mark", default="", help="file that gets `FAULT <unix time> <what>` and `TOKENS <unix time>`")
 
@@ -110,10 +112,8 @@ def parse(argv: list[str], style: str) -> argparse.Namespace | str:
     options, unknown = make_parser(style).parse_known_args([*argv, *shlex.split(os.environ.get("FAKE", ""))])
     if unknown:
         return unknown[0]
-    for name in ("load", "warmup", "silence", "crawl_for", "after", "recover", "log_late"):
+    for name in ("load", "warmup", "silence", "crawl_for", "after", "recover", "log_late", "leave_after"):
         setattr(options, name, getattr(options, name) * options.scale)
-    if options.at == "ready":
-        options.after = max(options.after, options.at_least)
     words = [word for word in options.words if word != "serve"]
     options.model = options.model or (words[0] if words else "fake-model")
     options.served = options.served_model_name or options.model

@@ -12,6 +12,7 @@ import pathlib
 import signal
 import sys
 import threading
+import time
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -38,6 +39,7 @@ class Fake:
         self.deaths = Deaths(options, self.talk, self.workers, self.marks)
         self.conduct = Conduct(options, self.talk)
         self.fuse = Fuse(options.at, options.after, self._make_strike())
+        self.server: Server | None = None
 
     def _make_strike(self) -> Any:
         """Return what happens when the fuse burns down, or None for a healthy server."""
@@ -93,6 +95,7 @@ class Fake:
                 raise
             self.deaths.die("port")
             raise
+        self.server = server
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         for text in self.style.bound:
             self.talk.line(text)
@@ -136,6 +139,8 @@ class Fake:
         """Open for business: the token path works first, then the engine says so."""
         self.conduct.stage = "warming"
         self.pace.sleep(0 if self.style.listens_first else self.options.warmup)
+        if self.options.when_asked:
+            self.conduct.when_asked = lambda: self.fuse.come("ready")
         self.conduct.stage = "ready"
         self.marks.note("TOKENS")
         for text in self.style.ready:
@@ -143,7 +148,8 @@ class Fake:
         self.talk.muted = self.options.quiet
         if self.options.background_load:
             threading.Thread(target=self.conduct.flow, daemon=True).start()
-        self.fuse.come("ready")
+        if not self.options.when_asked:
+            self.fuse.come("ready")
 
     def _stop(self, number: int, _frame: Any) -> None:
         """Leave on SIGTERM as the engines do, or ignore it."""
@@ -153,6 +159,9 @@ class Fake:
         self.talk.line(self.style.stopping)
         if not self.options.orphans:
             self.workers.kill_all()
+        if self.options.leave_after and self.server is not None:
+            self.server.socket.close()
+        time.sleep(self.options.leave_after)
         os._exit(0)
 
     def rehearse(self) -> None:

@@ -158,6 +158,8 @@ DEATH_ROWS = (
     Row(name="job-crashes", group=DEATH, verb="run", command=JOB, faults=words("--steps 10 --die exit:1 --at-step 5"), expect=CRASHED, checks=("gone",)),
     Row(name="ignores-sigterm", group=DEATH, faults=words("--load 1s --ignore-term --workers 2"), follow=True, expect=("ready", "stopped"),
         act="stop_hard", checks=CLEAN, mark="ASKED"),
+    Row(name="stops-slowly", group=DEATH, faults=words("--load 1s --workers 2 --leave-after 20s"), follow=True, expect=("ready", "stopped"), act="stop",
+        checks=CLEAN, mark="ASKED"),
     Row(name="stopped-by-somebody", group=DEATH, faults=words("--load 1s --workers 2"), follow=True, expect=("ready", "stopped"), act="stop",
         checks=CLEAN, mark="ASKED"),
 )

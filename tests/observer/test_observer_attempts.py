@@ -320,3 +320,38 @@ def test_death_is_seen_with_and_without_pidfd(start: Any, poll: Callable[..., An
     deaths.add(server.pid, stat.start_ticks)  # dead already
     assert deaths.ended() == [server.pid]
     deaths.close()
+
+
+def test_life_that_is_asked_to_end_says_so_before_its_children_end(
+    watching: Any, start: Any, log: Path, tmp_path: Path, python: str
+) -> None:
+    server = start(python, "-c", "import subprocess, time; subprocess.Popen(['sleep', '1000']); time.sleep(1000)")
+    folder = write_life(tmp_path / "life", server.pid, log, os.getpid())
+    (Path(folder) / "stop").write_text(" " * 4096)  # reserved, as the launcher does
+    watching.watch(life=folder)
+    child = watching.wait(facts.ChildStarted)
+
+    (Path(folder) / "stop").write_text("30.000\neve@laptop\n".ljust(4096))
+    os.kill(child.pid, signal.SIGKILL)
+
+    asked = watching.wait(facts.StopAsked)
+    assert asked.by == "eve@laptop"
+    watching.wait(facts.ChildExited, after=asked)
+
+
+def test_children_that_follow_the_main_process_are_no_news(
+    watching: Any, start: Any, log: Path, tmp_path: Path, python: str
+) -> None:
+    server = start(python, "-c", "import subprocess, time; subprocess.Popen(['sleep', '1000']); time.sleep(1000)")
+    watching.watch(
+        life=write_life(tmp_path / "life", server.pid, log, os.getpid())
+    )  # we live: the exit code is waited for
+    child = watching.wait(facts.ChildStarted)
+
+    server.kill()
+    server.wait()
+    os.kill(child.pid, signal.SIGKILL)
+    write_exit(tmp_path / "life", signal=9)
+
+    watching.wait(facts.RootExited)
+    assert not [fact for fact in watching.facts if isinstance(fact, facts.ChildExited)]

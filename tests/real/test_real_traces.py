@@ -1,7 +1,4 @@
-"""The traces that real engines left replay to the verdicts that were given then.
-
-`real-*`: of the tests beside this one (`VIGIL_KEEP_TRACES=1` records them anew); `gpu-*`: of `tests/gpu/cases.sh`.
-"""
+"""The traces that real engines left replay to the verdicts that were given then (`VIGIL_KEEP_TRACES=1` records them anew)."""
 
 import json
 from pathlib import Path
@@ -16,13 +13,8 @@ from vigil.verdict import SERVING, Verdict
 MOST_BYTES = 200_000
 
 
-def kept(family: str) -> dict[Path, dict[str, Any]]:
-    """Return the traces of a family that have an entry in its list: the verdicts that must come again."""
-    known: dict[str, dict[str, Any]] = json.loads((TRACES / f"{family}.json").read_text())
-    return {TRACES / f"{family}-{name}.jsonl": wanted for name, wanted in sorted(known.items())}
-
-
-KEPT = kept("real") | kept("gpu")
+KNOWN: dict[str, dict[str, Any]] = json.loads((TRACES / "real.json").read_text())
+KEPT = {TRACES / f"real-{name}.jsonl": wanted for name, wanted in sorted(KNOWN.items())}
 
 
 def told(trace: Path) -> list[Verdict]:
@@ -41,7 +33,7 @@ def test_real_trace_replays_to_the_same_verdicts(trace: Path) -> None:
 
 
 def test_real_traces_are_small_and_all_known() -> None:
-    found = {path for family in ("real", "gpu") for path in TRACES.glob(f"{family}-*.jsonl")}
+    found = set(TRACES.glob("real-*.jsonl"))
 
     assert found == set(KEPT)
     assert {path.name: path.stat().st_size for path in found if path.stat().st_size > MOST_BYTES} == {}

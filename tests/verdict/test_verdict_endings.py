@@ -176,9 +176,9 @@ def test_log_that_goes_on_after_fatal_words_did_not_give_up() -> None:
 
 
 def test_log_that_had_given_up_before_we_looked_waits_longer_for_a_new_start() -> None:
-    story = Transcript().log(0.1, *USAGE, history=True).ticks(50.0)
+    story = Transcript().log(0.1, *USAGE, history=True).ticks(14.0)
     assert story.word == "starting"
-    story.ticks(70.0)
+    story.ticks(16.0)
     assert story.word == "crashed"
     assert "before we looked" in story.verdict.reason
 

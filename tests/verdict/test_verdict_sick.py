@@ -2,6 +2,8 @@
 
 from transcripts import LLAMA, OTHER, SGLANG_BANNER, SGLANG_LOADS, VLLM, Transcript, patient
 
+from vigil import facts
+
 CAPTURES = "[2026-11-30 10:00:30 TP0] Capture cuda graph begin. This can take up to several minutes."
 ACCESS = 'INFO:     127.0.0.1:52144 - "GET /v1/models HTTP/1.1" 200 OK'
 
@@ -155,10 +157,27 @@ def test_other_ranks_do_not_move_the_phase() -> None:
 def test_green_health_and_a_hanging_first_token_is_unhealthy() -> None:
     story = Transcript(VLLM).launched().main(0.2, argv="vllm serve m").health(5).answers(5).ticks(60)
     assert story.word == "starting"
-    story.hang(65).ticks(70)
+    story.health(61, repeats=10).hang(65).ticks(70)
     assert (story.word, story.verdict.exit_code) == ("unhealthy", 8)
     assert "no token came" in story.verdict.reason
     assert "still answers 200" in story.verdict.reason
+
+
+def test_health_that_was_green_only_before_the_hang_is_not_called_green() -> None:
+    story = (
+        Transcript(VLLM).launched().main(0.2, argv="vllm serve m").health(5).answers(5.1).ticks(60).hang(65.2).ticks(70)
+    )
+    assert story.word == "unhealthy"
+    assert "200" not in story.verdict.reason
+
+
+def test_port_that_accepts_and_never_answers_is_unhealthy() -> None:
+    story = Transcript().main(0.2, seen_late=True).take(facts.PortOpened(at_s=1, port=8000, owner="ours", pid=100))
+    story.take(facts.ProbeAnswered(at_s=11, probe="models", error="timeout", latency_s=10)).ticks(60)
+    assert story.word == "starting"
+    story.ticks(63)
+    assert story.word == "unhealthy"
+    assert "nothing answers" in story.verdict.reason
 
 
 def test_hanging_server_that_only_answers_probes_does_not_move() -> None:

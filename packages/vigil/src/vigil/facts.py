@@ -199,7 +199,7 @@ class MetricsSeen(Fact, frozen=True, kw_only=True):
 
 
 class Sampled(Fact, frozen=True, kw_only=True):
-    """Resources of the whole tree, summed. Bytes are counters; `gpu_bytes` is memory in use on the host's GPUs."""
+    """Resources of the whole tree, summed. Bytes are counters; `gpu_bytes` is the tree's memory on GPUs, where that is told."""
 
     cpu_s: float
     io_bytes: int

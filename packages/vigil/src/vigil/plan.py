@@ -16,6 +16,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     `reach` any command prefix that runs a program elsewhere. `env` goes to the command and is never written down.
     `timeout_s` lives in `policy`; 0 there means no limit. `model`: the id that the server must list. `speculation`: it was
     asked to speculate, so that the first tokens asked of it must exercise that. `ready`: None stands for "token".
+    `health_path`: where health is asked, if not where the engine has it.
     `time_scale` is the one number by which all times of policy and engine tables were multiplied (tests run faster than
     life).
     """
@@ -35,6 +36,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     ready: Literal["token", "http", "log"] | None = None
     speculation: bool = False
+    health_path: str | None = None
     api_key_env: str | None = None
     on_timeout: Literal["leave", "stop"] = "leave"
     attached: bool = False

@@ -21,7 +21,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA
     vigil: str = ""
     began: float = 0.0
-    plan: Plan = Plan()
+    plan: Plan
     slowest_quiet_s: dict[str, float] = msgspec.field(default_factory=dict)
 
 

@@ -4,6 +4,7 @@ from vigil.plan import Plan
 from vigil.verdict import State, Verdict, Word
 
 LOOKED_AFTER_S = 0.4  # by then the observer has looked at everything once
+COMMAND_SHOWN = 120
 UNSEEN = frozenset({Word.STARTING, Word.TIMED_OUT, Word.STALLED})
 
 
@@ -26,7 +27,11 @@ def missing(plan: Plan, state: State, elapsed_s: float) -> tuple[str, ...]:
 
 def told(verdict: Verdict, plan: Plan, state: State, elapsed_s: float) -> tuple[str, ...]:
     """Return the same as warnings of a verdict that says no more than that it waited."""
-    return missing(plan, state, elapsed_s) if verdict.word in UNSEEN else ()
+    found = missing(plan, state, elapsed_s) if verdict.word in UNSEEN else ()
+    life = state.process.life or (state.process.ended[-1] if state.process.ended else None)
+    if plan.match is None or life is None or life.pid is None:
+        return found
+    return (*found, f"--match {plan.match!r} found pid {life.pid}: {life.command[:COMMAND_SHOWN]}")
 
 
 def unknown_address(plan: Plan, state: State) -> str | None:

@@ -74,6 +74,10 @@ ForTime = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print verdicts as JSON objects on stdout.")]
 Ready = Annotated[str, typer.Option("--ready", metavar="LEVEL", help="What counts as ready: token, http or log.")]
+HealthPath = Annotated[
+    str | None,
+    typer.Option("--health-path", metavar="PATH", help="Where health is asked, if not at the engine's own path."),
+]
 ReadyOfKnown = Annotated[
     str | None,
     typer.Option("--ready", metavar="LEVEL", help="What counts as ready: token, http or log; else as it was started."),
@@ -183,6 +187,13 @@ def here(on: str | None, reach: str | None) -> str | None:
 def absolute(path: str, on: str | None, reach: str | None) -> str:
     """Return a path that still means the same in another process; on another host it stays as it is."""
     return path if on or reach else str(Path(path).expanduser().absolute())
+
+
+def health(path: str | None) -> str | None:
+    """Return the health path, if it is one; raise `UsageError` if not."""
+    if path is not None and (not path.startswith("/") or not path.isprintable() or " " in path):
+        raise UsageError(f"--health-path {path!r}: give a path such as /health")
+    return path
 
 
 def engine_name(name: str | None) -> str | None:

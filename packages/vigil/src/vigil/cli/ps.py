@@ -22,7 +22,7 @@ def command(on: options.On = None, reach: options.ReachOption = None, json: opti
     if not rows:
         print("no servers known here; start one: vigil up -- COMMAND...")
         return
-    columns = ("name", "verdict", "pid", "up", "engine", "address")
+    columns = ("name", "verdict", "checked", "pid", "up", "engine", "address")
     cells = [[plain(str(row[column] if row[column] is not None else "-"), 60) for column in columns] for row in rows]
     widths = [max(len(line[index]) for line in [list(columns), *cells]) for index in range(len(columns))]
     for line in [[column.upper() for column in columns], *cells]:
@@ -50,6 +50,8 @@ def row_of(known: dict[str, Any]) -> dict[str, Any]:
         "alive": known["alive"],
         "pid": life.get("main", {}).get("pid") if known["alive"] else None,
         "up": duration(up_s) if up_s is not None else None,
+        "up_s": up_s,
+        "checked": f"{duration(known['verdict_age_s'])} ago" if known.get("verdict_age_s") is not None else None,
         "engine": plan.get("engine"),
         "address": plan.get("url"),
         "log": life.get("log"),

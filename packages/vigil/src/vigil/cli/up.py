@@ -25,6 +25,7 @@ def command(
     timeout: options.Timeout = "15m",
     for_time: options.ForTime = None,
     ready: options.Ready = "token",
+    health_path: options.HealthPath = None,
     model: options.Model = None,
     engine: options.Engine = None,
     api_key_env: options.KeyEnv = None,
@@ -52,6 +53,7 @@ def command(
         engine=options.engine_name(engine),
         log=log,
         url=options.address(url),
+        health_path=options.health(health_path),
         model=model,
         ready=choice(ready, ("token", "http", "log"), "--ready"),  # type: ignore[arg-type]
         api_key_env=api_key_env,

@@ -26,6 +26,7 @@ def command(
     timeout: options.Timeout = "15m",
     for_time: options.ForTime = None,
     ready: options.ReadyOfKnown = None,
+    health_path: options.HealthPath = None,
     model: options.Model = None,
     engine: options.Engine = None,
     api_key_env: options.KeyEnv = None,
@@ -57,6 +58,7 @@ def command(
         pid=pid,
         match=match,
         engine=options.engine_name(engine),
+        health_path=options.health(health_path),
         model=model,
         ready=choice(ready, ("token", "http", "log"), "--ready") if ready else None,  # type: ignore[arg-type]
         api_key_env=api_key_env,

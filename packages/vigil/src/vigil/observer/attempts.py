@@ -1,12 +1,12 @@
 """Follow the lives of the server's main process: which one it is, when it begins and when it ends."""
 
 import time
-from typing import Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .deaths import Deaths
 from .exchange import Target
 from .keys import KeyRing
-from .life import Exit, Life, read_boot_id, read_exit, read_life
+from .life import Exit, Life, read_boot_id, read_exit, read_life, read_stop
 from .mains import Choice, choose_main, is_wrapper
 from .oom import OomCounter
 from .process import Arrivals, Stat, age_s, is_alive, read_stat
@@ -18,11 +18,13 @@ from .watch import Watch
 GRACE_S = 1.0  # a shell that started nothing for this long does the work itself
 LATE_S = 2.0  # a process older than this when we began ran already
 EXIT_WAIT_S = 2.0  # how long the launcher may take to write the exit code down
+LEFT_WAIT_S = 0.5  # how long what is left of its tree may take to end, before the end is told without it
 HURRY_S = 5.0  # how long a dead root is looked after at the fastest pace
 FAST_S = 30.0  # after an end the next attempt is looked for at the fastest pace for this long
 SEARCH_SHARE = 20  # a search that takes t is not made more often than every 20 t
 SETTLED_S = 2.0  # how often the tree of a main process that is not young is looked over for new children
 SIGKILL = 9
+BY_CHARS = 200
 COMM_CHARS = 15  # the kernel keeps no more of a title
 
 
@@ -65,9 +67,11 @@ class Attempts:
         self._began_s = time.monotonic()
         self._root: Tuple[int, int] = (0, 0)
         self._root_died_s: Optional[float] = None
+        self._rebooted = False
         self._ending_s: Optional[float] = None
         self._sure_seen = False
         self._had_main = False
+        self._stop_told = False
         self._fast_until_s = 0.0
         self._search_s = 0.0
         self._grown_s = 0.0
@@ -170,7 +174,12 @@ class Attempts:
                 log_offset=life.log_offset,
             )
         pid, start_ticks = self.life.main
-        stat = read_stat(pid) if self.life.boot_id in ("", read_boot_id()) else None
+        if self.life.boot_id not in ("", read_boot_id()):
+            self._rebooted = self._read_exit() is None
+            self._had_main = True  # its pid and its times are of another boot: there is no attempt to tell
+            self._root_died_s = now
+            return
+        stat = read_stat(pid)
         if stat is not None and stat.alive and stat.start_ticks == start_ticks:
             self._plant(stat, now, adopter=self.life.launcher[0])
         else:
@@ -268,6 +277,7 @@ class Attempts:
 
     def ended(self, pid: int, now: float) -> None:
         """Take note that a process of the tree ended."""
+        self._see_stop()  # first: what ends from here on was asked to
         self._deaths.drop(pid)
         member = self.tree.drop(pid) if self.tree is not None else None
         if pid == self._root[0] and self._root_died_s is None:
@@ -275,7 +285,10 @@ class Attempts:
         if self.main is None:
             return
         if pid == self.main.pid:
+            self._keys.face(None)  # whoever takes its port now is to be looked at first
             self._ending_s = self._ending_s or now
+        elif self._ending_s is not None:
+            return  # it followed the main process
         elif member is not None and member.told is not None and member.main == self.main.pid:
             self._report.say(
                 "ChildExited",
@@ -290,6 +303,7 @@ class Attempts:
         """Carry an end on: the exit code, the log's last lines, then the facts."""
         if self.over:
             return
+        self._see_stop()
         if self._root_died_s is not None and self.main is None and not self._had_main and self._root[0]:
             self._begin_unseen(now)
         if self._ending_s is not None and self.main is not None and not self._end_main(self.main, now, self._ending_s):
@@ -303,6 +317,15 @@ class Attempts:
         self.main = Main(*self._root, argv=(), sure=False, bare=True, shell=False, oom=None)
         self._say_started(self.main, age_s(self._root[1]))
         self._ending_s = now
+
+    def _see_stop(self) -> None:
+        """Report a stop once it is asked for: the server takes its time, and what it does meanwhile is no sickness."""
+        if self._stop_told or self.life is None or self._watch.life is None:
+            return
+        by = read_stop(self._watch.life)
+        if by is not None:
+            self._stop_told = True
+            self._report.say("StopAsked", by=self._report.shorten(by, BY_CHARS))
 
     def _end_main(self, main: Main, now: float, since_s: float) -> bool:
         end = self._read_exit() if main.bare else None
@@ -335,7 +358,7 @@ class Attempts:
 
     def _end_root(self, now: float, since_s: float) -> None:
         end = self._read_exit()
-        if self._watch.life is not None and end is None and (self._launcher_lives() or now - since_s < EXIT_WAIT_S):
+        if self._watch.life is not None and not self._rebooted and not self._is_told_in_full(end, now - since_s):
             return
         if self._watch.life is None and self._watch.pid is None:
             self._forget_tree()  # somebody may start it again
@@ -344,8 +367,15 @@ class Attempts:
             return
         self.over = True
         self._forget_tree()
-        fields = end._asdict() if end else {}
-        self._report.say("RootExited", **fields)
+        fields: Dict[str, Any] = end._asdict() if end else {}
+        fields.pop("over", None)
+        self._report.say("RootExited", **fields, rebooted=self._rebooted or None)
+
+    def _is_told_in_full(self, end: Optional[Exit], since_s: float) -> bool:
+        """Say whether the launcher's word on the end is all there will be: leftovers that refuse to end are not waited for."""
+        if end is not None:
+            return end.over or since_s >= LEFT_WAIT_S or not self._launcher_lives()
+        return not self._launcher_lives() and since_s >= EXIT_WAIT_S
 
     def _forget_tree(self) -> None:
         for pid in self.tree.members if self.tree else ():

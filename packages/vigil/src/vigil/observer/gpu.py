@@ -1,54 +1,51 @@
-"""Memory in use and load of the host's GPUs, through NVIDIA's own library where it is there."""
+"""Memory of the watched processes on the host's GPUs, and the GPUs' load, through NVIDIA's own library where it is there."""
 
-import ctypes
 import threading
-from typing import Any, List, NamedTuple, Optional
+from typing import FrozenSet, Iterable, List, NamedTuple, Optional
+
+from .nvml import Device, Nvml
+from .process import read_stat
 
 PATIENCE_S = 0.05
 
 
 class GpuUse(NamedTuple):
-    """`used_bytes`: memory in use, over all GPUs. `busy`: load of the busiest one, 0 to 1, where it is told."""
+    """`used_bytes`: memory of our processes, over all GPUs, None where it is not told. `busy`: load of the busiest GPU, 0 to 1."""
 
-    used_bytes: int
+    used_bytes: Optional[int]
     busy: Optional[float]
 
 
-class _Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+def measure(nvml: Nvml, pids: FrozenSet[int]) -> GpuUse:
+    """Return what `pids` use now; the load is that of the GPUs as a whole."""
+    used: Optional[int] = 0
+    busy: Optional[float] = None
+    for device in nvml.devices:
+        ours = _used_by(nvml, device, pids)
+        used = None if used is None or ours is None else used + ours
+        load = nvml.read_load(device)
+        busy = busy if load is None else max(busy or 0.0, load)
+    return GpuUse(used, busy)
 
 
-class _Load(ctypes.Structure):
-    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+def _used_by(nvml: Nvml, device: Device, pids: FrozenSet[int]) -> Optional[int]:
+    """Return the bytes of `pids` on a GPU, or None where they cannot be told from those of others.
+
+    A driver may not say how much each has (WSL, MIG), and older ones name processes as the host numbers them, outside of our
+    container: then all that is in use counts as ours where nobody else is on that GPU.
+    """
+    shares = nvml.read_processes(device)
+    if shares is None:
+        return None
+    told: List[int] = [share.used_bytes for share in shares if share.pid in pids and share.used_bytes is not None]
+    ours = [share for share in shares if share.pid in pids]
+    if len(told) == len(ours) and (ours or all(_is_here(share.pid) for share in shares)):
+        return sum(told) if shares else nvml.read_used(device)
+    return nvml.read_used(device) if len(ours) == len(shares) else None
 
 
-class Nvml:
-    """The few calls of libnvidia-ml that we need. Raises OSError where the library or a GPU is missing."""
-
-    def __init__(self, library: str = "libnvidia-ml.so.1") -> None:
-        self._library: Any = ctypes.CDLL(library)
-        if self._library.nvmlInit_v2() != 0:
-            raise OSError("nvmlInit failed")
-        count = ctypes.c_uint()
-        if self._library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0 or not count.value:
-            raise OSError("no GPU")
-        self._devices: List[ctypes.c_void_p] = []
-        for index in range(count.value):
-            device = ctypes.c_void_p()
-            if self._library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == 0:
-                self._devices.append(device)
-
-    def read(self) -> Optional[GpuUse]:
-        """Return what the GPUs use now, or None where no GPU tells (a MIG slice may not)."""
-        used: Optional[int] = None
-        busy: Optional[float] = None
-        for device in self._devices:
-            memory, load = _Memory(), _Load()
-            if self._library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) == 0:
-                used = (used or 0) + memory.used
-            if self._library.nvmlDeviceGetUtilizationRates(device, ctypes.byref(load)) == 0:
-                busy = max(busy or 0.0, load.gpu / 100)
-        return None if used is None else GpuUse(used, busy)
+def _is_here(pid: int) -> bool:
+    return read_stat(pid) is not None
 
 
 class GpuReader:
@@ -60,11 +57,12 @@ class GpuReader:
         self._answered = threading.Event()
         self._out = False
         self._over = False
+        self._pids: FrozenSet[int] = frozenset()
         self._latest: Optional[GpuUse] = None
         self._thread: Optional[threading.Thread] = None
 
-    def ask(self) -> Optional[GpuUse]:
-        """Return a new reading. None where there is none, or where the driver does not answer at once."""
+    def ask(self, pids: Iterable[int]) -> Optional[GpuUse]:
+        """Return a new reading for `pids`. None where there is none, or where the driver does not answer at once."""
         if self._out and not self._answered.is_set():
             return None
         if self._thread is None:
@@ -72,6 +70,7 @@ class GpuReader:
             self._thread.start()
         self._out = True
         self._latest = None
+        self._pids = frozenset(pids)
         self._answered.clear()
         self._asked.set()
         self._answered.wait(PATIENCE_S)
@@ -92,5 +91,5 @@ class GpuReader:
             self._asked.clear()
             if self._over:
                 return
-            self._latest = nvml.read()
+            self._latest = measure(nvml, self._pids)
             self._answered.set()

@@ -8,8 +8,15 @@ from .process import is_alive, read_environ
 from .redact import Redactor, flag_values, secrets_of
 
 
+OWN = ("ours", "adopted")
+
+
 class KeyRing:
-    """The key from the user or a variable of ours, else from the server's own command line or environment."""
+    """The key from the user or a variable of ours, else from the server's own command line or environment.
+
+    A key that was read from the server goes to the server only: to a port that its own tree holds. One that the user handed
+    over goes to their address, unless another program on this machine is seen to hold it.
+    """
 
     def __init__(
         self, redactor: Redactor, given: Optional[str], flags: Sequence[str], variables: Sequence[str]
@@ -21,6 +28,7 @@ class KeyRing:
         self._lock = threading.Lock()
         self._main: Optional[Tuple[int, int, Tuple[str, ...]]] = None
         self._found: Optional[str] = None
+        self._owner: Optional[str] = None
         redactor.key_flags = self._flags
         if given:
             redactor.learn([given])
@@ -35,12 +43,17 @@ class KeyRing:
             self._main = (pid, start_ticks, tuple(argv))
             self._found = self._look(*self._main)
 
-    def key(self) -> Optional[str]:
-        """Return the key to send, or None where none is known."""
-        if self._given:
-            return self._given
+    def face(self, owner: Optional[str]) -> None:
+        """Learn whose the port is now, in the words of `PortOpened`; None: nobody listens, or it is not known."""
         with self._lock:
-            return self._found
+            self._owner = owner
+
+    def key(self) -> Optional[str]:
+        """Return the key to send to the port as it is held now, or None."""
+        with self._lock:
+            if self._given:
+                return None if self._owner == "foreign" else self._given
+            return self._found if self._owner in OWN else None
 
     def _look(self, pid: int, start_ticks: int, argv: Sequence[str]) -> Optional[str]:
         values = flag_values(argv, self._flags)

@@ -31,7 +31,7 @@ def launch(spec: Dict[str, Any]) -> Dict[str, Any]:
 
 def _launch_locked(request: Request) -> Dict[str, Any]:
     name = free_name(request)
-    _refuse_taken_port(request.port)
+    _refuse_taken_port(request.port, request.host)
     with ExitStack() as undo:
         folder = _make_start(name, undo)
         state.write_json(os.path.join(folder, "plan.json"), request.plan)
@@ -71,9 +71,9 @@ def _start(request: Request, folder: str, log: str, handle: int, undo: ExitStack
     return life
 
 
-def _refuse_taken_port(number: Optional[int]) -> None:
+def _refuse_taken_port(number: Optional[int], host: Optional[str]) -> None:
     """Refuse to start a server on a port that another program answers on: it would load for minutes and then die."""
-    taken = listener(number) if number else {}
+    taken = listener(number, host) if number else {}
     if taken.get("listening"):
         who = (
             "pid %s (%s)" % (taken["pid"], taken.get("name") or "?")

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 LEFTOVER_GRACE_S = 3.0
 STOP_GRACE_S = 30.0
-TELL_AFTER_S = 0.5  # an observer waits for the exit status, which must not wait for leftovers that refuse to end
 LONGEST_PAUSE_S = 1.0
 # exit.json and stop are reserved at the start and filled in place: a full disk can then lose neither.
 RESERVED_BYTES = 4096
@@ -90,7 +89,7 @@ class Launcher:
         self._oom = self._killed() and self._deaths.is_oom(self._pid)
         self._wait(time.monotonic())  # what ended it may have come to us as well
         self._end_leftovers()
-        self._tell()
+        self._tell(over=True)
 
     def _killed(self) -> bool:
         """Say whether it, or what a shell ran for it, was killed without our doing."""
@@ -156,9 +155,9 @@ class Launcher:
             now = time.monotonic()
             until_s = began_s + LEFTOVER_GRACE_S if self._kill_s is None else self._kill_s
             fresh = self._end(left, processes, kill=now >= until_s)
-            if not told and now >= began_s + TELL_AFTER_S:
+            if not told:  # an observer waits for the exit status, which must not wait for leftovers that refuse to end
                 told = True
-                self._tell()
+                self._tell(over=False)
             pause_s = 0.005 if fresh else min(pause_s * 2, LONGEST_PAUSE_S)
             self._wait(min(now + pause_s, max(until_s, now + 0.005)))
 
@@ -175,8 +174,8 @@ class Launcher:
             self._left.add((pid, ticks))
         return fresh
 
-    def _tell(self) -> None:
-        """Write exit.json; where its folder was removed, nobody wants to know."""
+    def _tell(self, *, over: bool) -> None:
+        """Write exit.json; where its folder was removed, nobody wants to know. `over`: nothing is left of the tree."""
         words = (
             ("code", "null" if self._code is None else "%d" % self._code),
             ("signal", "null" if self._signal is None else "%d" % self._signal),
@@ -185,6 +184,8 @@ class Launcher:
             ("oom_killed", "true" if self._oom else "false"),
             ("at_wall_s", "%.3f" % time.time()),
         )
+        if not over:
+            words += (("over", "false"),)
         text = "{%s}" % ", ".join('"%s": %s' % word for word in words)
         try:
             fill(os.path.join(self._folder, b"exit.json"), text.encode("ascii"))

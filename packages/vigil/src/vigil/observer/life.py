@@ -18,13 +18,14 @@ class Life(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """How the start ended, as its parent saw it."""
+    """How the start ended, as its parent saw it. `over`: nothing is left of its tree, so that no more will be written."""
 
     code: Optional[int]
     signal: Optional[int]
     asked_by: Optional[str]
     left: int
     oom_killed: bool
+    over: bool
 
 
 def read_boot_id() -> str:
@@ -57,7 +58,16 @@ def read_exit(folder: str) -> Optional[Exit]:
         asked_by=_text(data.get("asked_by")),
         left=_number(data.get("left")) or 0,
         oom_killed=data.get("oom_killed") is True,
+        over=data.get("over") is not False,
     )
+
+
+def read_stop(folder: str) -> Optional[str]:
+    """Return who asked for the end of the life, or None where nobody did. The launcher's file holds the grace, then a name."""
+    grace, newline, by = (read_bytes(os.path.join(folder, "stop"), 4096) or b"").partition(b"\n")
+    if not newline or not grace.strip():
+        return None  # reserved at the start, and filled only to ask
+    return by.decode("utf-8", "replace").strip() or "somebody"
 
 
 def _read_object(path: str) -> Optional[Dict[str, Any]]:

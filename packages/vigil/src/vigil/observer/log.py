@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from typing import Any, List, Optional, Sequence, Tuple
 
 from .keep import pick
@@ -9,8 +10,11 @@ from .lines import LineSplitter, RawLine, show, strip_escapes
 from .report import Reporter
 
 CHUNK_BYTES = 256 * 1024
+SMALLEST_CHUNK_BYTES = 4096
 TURN_BYTES = 4 << 20
-COUNT_BYTES = 64 << 20
+DRAIN_S = 5.0  # an end that was not drained by then was told without
+TURN_S = 0.02  # an end of a process must not wait behind a flood of lines
+COUNT_BYTES = 16 << 20
 HISTORY_BYTES = 256 * 1024
 FACT_LINES = 2000
 HEAD_BYTES = 64
@@ -21,21 +25,14 @@ class LogTail:
     """One log file, named by its path. It is never held open for writing and never locked.
 
     `offset` None: what is there at the first look is history. `offset` with `inode`: resume there; a file that changed
-    since is read from its start. `lines_before`: newlines before `offset`, counted where None.
+    since is read from its start. The lines before `offset` are counted.
     """
 
-    def __init__(
-        self,
-        path: str,
-        report: Reporter,
-        offset: Optional[int] = None,
-        inode: Optional[int] = None,
-        lines_before: Optional[int] = None,
-    ) -> None:
+    def __init__(self, path: str, report: Reporter, offset: Optional[int] = None, inode: Optional[int] = None) -> None:
         self.path = path
         self.keep: Optional[Sequence[bytes]] = None
         self._report = report
-        self._resume = (offset, inode, lines_before)
+        self._resume = (offset, inode)
         self._first = True
         self._fd = -1
         self._file: Tuple[int, int] = (0, 0)
@@ -54,6 +51,9 @@ class LogTail:
         self._owed = False
         self._open_line = False
         self._unreadable: Optional[Tuple[str, bool]] = None
+        self._chunk = SMALLEST_CHUNK_BYTES
+        self._drain_to: Optional[Tuple[Tuple[int, int], int]] = None
+        self._drain_s = 0.0
 
     def close(self) -> None:
         """Give the file back."""
@@ -62,7 +62,7 @@ class LogTail:
             self._fd = -1
 
     def look(self, now: float) -> bool:
-        """Read what is new, at most `TURN_BYTES`. Return True where more is waiting."""
+        """Read what is new, for `TURN_S` and at most `TURN_BYTES`. Return True where more is waiting."""
         self._looked_s = now
         if self._fd < 0 and not self._open():
             return False
@@ -79,9 +79,23 @@ class LogTail:
         return self._check_rotated(now)
 
     def drain(self, now: float) -> bool:
-        """Read a turn's worth; once all is read, ship the open line (its writer has ended) and return True."""
-        if self.look(now):
+        """Read a turn's worth; once all is read that is there now, ship the open line (its writer has ended) and return True.
+
+        What others go on to write to it (processes that were left behind) is not waited for.
+        """
+        if self._fd < 0:
+            self.look(now)
+        if self._fd >= 0 and (self._drain_to is None or now - self._drain_s > DRAIN_S):
+            self._drain_to = (self._file, os.fstat(self._fd).st_size)
+            self._drain_s = now
+        more = self.look(now)
+        if (
+            more
+            and self._drain_to is not None
+            and (self._file != self._drain_to[0] or self._position < self._drain_to[1])
+        ):
             return False
+        self._drain_to = None
         if self._fd >= 0:
             self._flush()
         return True
@@ -110,7 +124,7 @@ class LogTail:
         return True
 
     def _complain(self, error: str, *, missing: bool) -> None:
-        offset, inode, _ = self._resume
+        offset, inode = self._resume
         if self._first and missing and offset is None and inode is None:
             self._first = False  # a file that comes later is all news
         if self._unreadable != (error, missing):
@@ -129,7 +143,7 @@ class LogTail:
         self._history_end = 0
 
     def _choose_start(self, size: int, inode_now: int) -> None:
-        offset, inode, lines_before = self._resume
+        offset, inode = self._resume
         if offset is None:
             start = max(0, size - HISTORY_BYTES)
             self._begin_at(start, None if start else 0)
@@ -140,7 +154,7 @@ class LogTail:
         elif offset > size:
             self._report.say("LogReset", why="truncated")
         else:
-            self._begin_at(offset, lines_before if offset else 0)
+            self._begin_at(offset, None if offset else 0)
             if inode is not None:  # the line that was being written then is shipped whole; its number stays
                 before = os.pread(self._fd, min(offset, 65536), max(0, offset - 65536))
                 self._position -= (
@@ -205,8 +219,10 @@ class LogTail:
             end = min(end, self._history_end)
         begun = self._position
         silent = False
-        while self._position < end:
-            chunk = os.pread(self._fd, min(CHUNK_BYTES, end - self._position), self._position)
+        spent_s = 0.0
+        while self._position < end and spent_s < TURN_S:
+            begun_s = time.monotonic()
+            chunk = os.pread(self._fd, min(self._chunk, end - self._position), self._position)
             if not chunk:
                 break
             lines = self._splitter.feed(self._without_partial(chunk))
@@ -218,11 +234,20 @@ class LogTail:
             silent = not lines
             if lines:
                 self._ship(lines, history=history)
+            spent_s += self._pace(time.monotonic() - begun_s)
         if self._position > begun:
             self._grew_s = now
             if silent:  # growth without a complete line is news as well
                 self._ship([], history=history)
         return self._position < self._size
+
+    def _pace(self, took_s: float) -> float:
+        """Read more at once where it is quick, less where lines are many or dear: a turn's length hangs on it."""
+        if took_s > TURN_S / 4:
+            self._chunk = max(SMALLEST_CHUNK_BYTES, self._chunk // 4)
+        elif took_s < TURN_S / 16:
+            self._chunk = min(CHUNK_BYTES, self._chunk * 2)
+        return took_s
 
     def _without_partial(self, chunk: bytes) -> bytes:
         """Drop the rest of the line in whose middle the history begins."""
@@ -260,7 +285,14 @@ class LogTail:
 
     def _say(self, shown: List[List[Any]], *, history: bool) -> None:
         skipped = self._skipped or None
-        self._report.say("LogGrew", size=self._position, lines=shown, skipped=skipped, history=history or None)
+        self._report.say(
+            "LogGrew",
+            size=self._position,
+            lines=shown,
+            skipped=skipped,
+            history=history or None,
+            inode=self._file[1],
+        )
         self._skipped = 0
         self._owed = False
         self._said_s = self._looked_s

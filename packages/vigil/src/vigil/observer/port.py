@@ -45,6 +45,11 @@ class PortWatch:
         self._lock = threading.Lock()
         self._answer: Optional[bool] = None
 
+    @property
+    def owner(self) -> Optional[str]:
+        """Return whose the port is, as far as it was told; None where nobody listens."""
+        return self._said.owner if self.open and self._said is not None else None
+
     def answered(self, reply: Reply) -> bool:
         """Take a probe's outcome, from its thread. Return True where the loop should look at once."""
         if reply.error not in _PROOF:

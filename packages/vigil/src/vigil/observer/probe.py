@@ -79,7 +79,7 @@ class Probe:
         self._answered(reply)
         models = read_models(reply.body) if reply.status == 200 else ()  # noqa: PLR2004
         location = reply.headers.get("location", "")
-        outcome = (reply.status, reply.error, models, location)
+        outcome = (reply.status, reply.error, models, location, reply.headers.get("process-start-time-unix"))
         now = time.monotonic()
         self._repeats = self._repeats + 1 if outcome == self._last else 1
         if outcome == self._last and now - self._reported_s < self._repeat_s:

@@ -3,7 +3,8 @@
 import re
 from typing import FrozenSet, Iterable, List, Sequence, Tuple
 
-MASK = "***"
+from .named import LOGIN_WORD, MASK, mask_named, mask_variables
+
 SHORTEST_VALUE = 8
 SHORTEST_FLAG_VALUE = 5  # a shorter one is masked where its flag stands; replacing it everywhere would eat the log
 
@@ -11,46 +12,12 @@ _NAME = re.compile(r"(?i)key|token|secret|passw|credential")
 _NOT_NAME = re.compile(r"(?i)tokeniz|tokens|keyword|keepalive|monkey")
 _PLAIN_VALUE = re.compile(r"(?i)(?:none|null|true|false|auto|empty|[-+.\d]+|(?:~|\.{0,2})/[\w.\-]+(?:/[\w.\-]+)*/?)\Z")
 
-# No part of a pattern may run on without bound: lines are hostile, and this runs on each of them.
-_REST = r"[\w.\-]{0,64}"
-_LOGIN_WORD = r"(?:hf|auth|access|bearer|refresh|api|secret)[_-]?token"
-_SECRET_WORD = (
-    rf"(?:api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|{_LOGIN_WORD}|password|passwd|secret|credential)"
-    rf"{_REST}"
-)
-_NOTHING = r"(?!none\b|null\b|true\b|false\b)"
-
-Rules = Tuple[Tuple["re.Pattern[str]", str], ...]
-_NAMED: Rules = (
-    # {"api_key": "..."}, api_key='...', 'api_key': ['a', 'b']
-    (re.compile(rf"(?i)({_SECRET_WORD}[\"']?\s{{0,4}}[:=]\s{{0,4}})\[[^\]\n]{{1,4096}}\]"), rf"\1[{MASK}]"),
-    (
-        re.compile(rf"(?i)({_SECRET_WORD}\\?[\"']?\s{{0,4}}[:=]\s{{0,4}}\\?)([\"'])(?:(?!\2).){{1,4096}}"),
-        rf"\1\2{MASK}",
-    ),
-    # --api-key X, --api-key=X
-    (
-        re.compile(rf"(?i)(--{_REST}{_SECRET_WORD}(?:=|\s{{1,4}}))(?!-)(?:\"[^\"]*\"|'[^']*'|[^\s,;\"'\])]+)"),
-        rf"\1{MASK}",
-    ),
-    # api_key=X, password: X
-    (re.compile(rf"(?i)({_SECRET_WORD}\s{{0,4}}[:=]\s{{0,4}}){_NOTHING}(?![\"'\[*])[^\s,;\"'&\])}}]+"), rf"\1{MASK}"),
-)
-# WANDB_API_KEY=X, GITHUB_TOKEN=X: as in a shell or an environment
-_VARIABLES: Rules = (
-    (
-        re.compile(
-            r"(\b(?!\w{0,64}TOKENIZ)[A-Z0-9_]{0,64}(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)S?(?:_[A-Z0-9_]{0,64})?"
-            r"\s?[=:]\s?[\"']?)(?![-+.\d]+(?:\s|$)|/)[^\s,;\"'&\])}]{8,}"
-        ),
-        rf"\1{MASK}",
-    ),
-)
-# What looks like a secret wherever it stands, by the texts of which one must be there.
+# What looks like a secret wherever it stands, by the texts of which one must be there. No part of a pattern may run on and come
+# back with nothing: lines are hostile, and this runs on each of them.
 _SHAPES: Tuple[Tuple[Tuple[str, ...], "re.Pattern[str]", str], ...] = (
     (
         ("bearer ", "basic "),
-        re.compile(r"(?i)(\b(?:bearer|basic)\s+)(?!auth|token|scheme)[A-Za-z0-9._~+/=\-]{6,}"),
+        re.compile(r"(?i)(\b(?:bearer|basic)\s{1,4})(?!auth|token|scheme)[A-Za-z0-9._~+/=\-]{6,}"),
         rf"\1{MASK}",
     ),
     (("://",), re.compile(r"(://[^/\s:@]{0,256}:)[^/\s@]+(?=@)"), rf"\1{MASK}"),
@@ -60,23 +27,23 @@ _SHAPES: Tuple[Tuple[Tuple[str, ...], "re.Pattern[str]", str], ...] = (
     (("akia", "asia"), re.compile(r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"), MASK),
     (("eyj",), re.compile(r"(?<![\w\-])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"), MASK),
 )
-_find_login_word = re.compile(_LOGIN_WORD).search
+_find_login_word = re.compile(LOGIN_WORD).search
+_CAPITALS = ("KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL")
 
 
-def _applying(text: str) -> List[Tuple["re.Pattern[str]", str]]:
-    """Return the rules that are worth their time on this text: cheap looks for what they need."""
+def _mask_looks(text: str) -> str:
+    """Return `text` without what looks like a secret; cheap looks first for what a rule needs."""
     lower = text.lower()
-    rules: List[Tuple["re.Pattern[str]", str]] = []
     token = "token" in lower
     named = "key" in lower or "secret" in lower or "passw" in lower or "credential" in lower
     if named or (token and _find_login_word(lower)):
-        rules += _NAMED
-    if (named or token) and any(name in text for name in ("KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL")):
-        rules += _VARIABLES
+        text = mask_named(text)
+    if (named or token) and any(name in text for name in _CAPITALS):
+        text = mask_variables(text)
     for needs, rule, put in _SHAPES:
         if any(need in lower for need in needs):
-            rules.append((rule, put))
-    return rules
+            text = rule.sub(put, text)
+    return text
 
 
 def is_secret_name(name: str) -> bool:
@@ -140,9 +107,7 @@ class Redactor:
         for value in self._values:
             if value in text:
                 text = text.replace(value, MASK)
-        for rule, put in _applying(text):
-            text = rule.sub(put, text)
-        return text
+        return _mask_looks(text)
 
     def clean_argv(self, argv: Sequence[str]) -> Tuple[str, ...]:
         """Return a command line without secrets, word by word."""

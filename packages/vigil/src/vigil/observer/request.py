@@ -7,7 +7,7 @@ from .state import Refused
 
 
 class Request(NamedTuple):
-    """What is asked for. `name` None: make one from `made_name`. `log` None: beside the state."""
+    """What is asked for. `name` None: make one from `made_name`. `log` None: beside the state. `host`: where it will listen."""
 
     name: Optional[str]
     made_name: str
@@ -15,6 +15,7 @@ class Request(NamedTuple):
     env: Dict[bytes, bytes]
     cwd: str
     log: Optional[str]
+    host: Optional[str]
     port: Optional[int]
     plan: Any
 
@@ -33,6 +34,7 @@ def read_request(spec: Dict[str, Any]) -> Request:
         env=_environment(spec.get("env") or {}),
         cwd=cwd,
         log=os.path.abspath(os.path.join(cwd, os.path.expanduser(_text(log, "the log's name")))) if log else None,
+        host=spec.get("host"),
         port=spec.get("port"),
         plan=spec.get("plan") or {},
     )

@@ -114,9 +114,9 @@ class Site:
             self._try("the log", lambda: self._see_log(now))
         self._try("an end", lambda: self._attempts.advance(now))
         self._try("the port", lambda: self._see_port(now, log_due=log_due, tree_due=tree_due))
-        if self._attempts.hurried:
-            return now + HURRY_S
-        return now if self._more_log and not congested else min(self._due.values())
+        if self._more_log and not congested:
+            return now
+        return now + HURRY_S if self._attempts.hurried else min(self._due.values())
 
     def _is_due(self, what: str, now: float, pace_s: float) -> bool:
         # A little early together with something else is better than a turn of its own.
@@ -155,7 +155,7 @@ class Site:
 
     def _sample(self, stats: List[Stat]) -> None:
         use = self._meter.measure(stats)
-        gpu = self._gpu.ask()
+        gpu = self._gpu.ask(stat.pid for stat in stats)
         self._report.say(
             "Sampled",
             cpu_s=use.cpu_s,
@@ -184,12 +184,16 @@ class Site:
                 path, offset = life.log, life.log_offset if offset is None else offset
         if not path:
             return False
-        self._log = LogTail(path, self._report, offset, watch.log_inode, watch.log_line)
+        self._log = LogTail(path, self._report, offset, watch.log_inode)
         self._log.keep = self._keep
         return True
 
     def _drain(self, now: float) -> bool:
-        return (self._log is None and not self._take_log()) or self._log is None or self._log.drain(now)
+        if (self._log is None and not self._take_log()) or self._log is None:
+            return True
+        drained = self._log.drain(now)
+        self._more_log = self._more_log or not drained
+        return drained
 
     def _tree_now(self) -> List[int]:
         return self._attempts.pids(time.monotonic())
@@ -204,6 +208,7 @@ class Site:
         self._port_poked = False
         self._main_seen = main if main is not None else self._main_seen
         self._port.look(now, owner_may_have_changed=another)
+        self._keys.face(self._port.owner)
 
     def close(self) -> None:
         """End every thread and give every descriptor back."""

@@ -9,6 +9,7 @@ from .sockdiag import list_listeners
 
 LISTEN = b"0A"
 HALF_OPEN = b"03"
+LOOPBACKS = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv6Address("::1"))
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 
@@ -99,10 +100,17 @@ def _parse_address(text: bytes) -> Address:
 def reachable(listeners: Iterable[Listener], host: str) -> List[Listener]:
     """Return the listeners that would answer a connection to `host`; one bound to that address hides the wide ones."""
     listeners = list(listeners)
+    if host == "localhost" or host.endswith(".localhost"):  # either may answer
+        both = [found for loopback in LOOPBACKS for found in _answering(listeners, loopback)]
+        return list(dict.fromkeys(both))
     try:
         target = ipaddress.ip_address(host)
     except ValueError:
         return listeners  # a name: which address it means is not ours to resolve here
+    return _answering(listeners, target)
+
+
+def _answering(listeners: List[Listener], target: Address) -> List[Listener]:
     exact = [listener for listener in listeners if listener.address == target]
     families = {target.version, 6}  # a socket for all IPv6 addresses takes IPv4 as well
     wide = [found for found in listeners if found.address.is_unspecified and found.address.version in families]

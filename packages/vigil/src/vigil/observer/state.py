@@ -133,6 +133,7 @@ def show(name: str, start: Optional[str] = None) -> Dict[str, Any]:
         "life": life,
         "exit": read_json(os.path.join(start, "exit.json")),
         "verdict": read_json(os.path.join(start, "verdict.json")),
+        "verdict_age_s": _file_age_s(os.path.join(start, "verdict.json")),
         "alive": alive,
         "launcher_alive": bool(life) and not other_boot and is_running(life["launcher"]),
         "rebooted": other_boot and elsewhere is None,
@@ -141,6 +142,14 @@ def show(name: str, start: Optional[str] = None) -> Dict[str, Any]:
         "host": here,
         "now": time.time(),
     }
+
+
+def _file_age_s(path: str) -> Optional[float]:
+    """Return how long ago a file was written, for showing only: the wall clock may have been set since."""
+    try:
+        return max(0.0, time.time() - os.stat(path).st_mtime)
+    except OSError:
+        return None
 
 
 def _age_s(start_ticks: int) -> float:

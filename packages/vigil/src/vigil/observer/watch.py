@@ -20,7 +20,6 @@ class Watch(NamedTuple):
     log: Optional[str]
     log_offset: Optional[int]
     log_inode: Optional[int]
-    log_line: Optional[int]
     scheme: str
     host: str
     port: Optional[int]
@@ -42,7 +41,6 @@ def read_watch(command: Dict[str, Any]) -> Watch:
         log=_text(command, "log"),
         log_offset=_whole(command, "log_offset"),
         log_inode=_whole(command, "log_inode"),
-        log_line=_whole(command, "log_line"),
         scheme=_text(command, "scheme") or "http",
         host=_text(command, "host") or "",
         port=_whole(command, "port"),

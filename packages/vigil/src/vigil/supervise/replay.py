@@ -13,9 +13,12 @@ def replay(path: Path) -> Iterator[Verdict]:
     header, facts = read(path)
     session = Session(header.plan, header.slowest_quiet_s)
     word: Word | None = None
+    told = -1
     for fact in facts:
         session.take(fact)
         if session.state.judged.word is not word:
             word = session.state.judged.word
             yield session.verdict
-    yield session.verdict
+            told = session.state.n
+    if told != session.state.n:
+        yield session.verdict

@@ -41,13 +41,15 @@ class Session:
         elif isinstance(fact, LogGrew):
             found = next((seen for seen in map(detect_text, (line.text for line in fact.lines)) if seen), None)
         if found is not None and found.name != "generic":
-            self.table = found
+            self.table = table_of(msgspec.structs.replace(self.plan, engine=found.name))
             self._fixed = True
 
 
 def table_of(plan: Plan) -> EngineTable:
     """Return the table of the plan's engine: the one named, or the one that its command shows."""
     found = table(plan.engine) if plan.engine else detect(plan.command)
+    if plan.health_path is not None:
+        found = msgspec.structs.replace(found, health_path=plan.health_path)
     return msgspec.structs.replace(found, serves=False) if plan.job else found
 
 

@@ -94,6 +94,7 @@ async def adopt(plan: Plan, reach: Reach) -> tuple[Plan, Started]:
         model=plan.model or before.model,
         ready=plan.ready or before.ready,
         speculation=before.speculation,
+        health_path=plan.health_path or before.health_path,
     )
     started = Started(
         name=plan.name,

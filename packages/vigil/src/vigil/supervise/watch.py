@@ -303,7 +303,7 @@ class Watch:
             except VigilError as error:
                 self._warnings.append(f"it could not be stopped: {error}")
         self._remember()
-        if self.launched is not None:
+        if self.launched is not None and (self.plan.command or self.now.word is not Word.STARTING):
             await start.note(self.reach, self.launched, self.now)
 
     def _remember(self) -> None:

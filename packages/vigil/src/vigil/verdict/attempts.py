@@ -117,6 +117,15 @@ def end(
     )
 
 
+def succeed(state: State, table: EngineTable) -> State:
+    """End a life of which only the address tells, and begin the one that answers now."""
+    life = state.process.life
+    if life is None:
+        life = Life(n=next_number(state), started_s=0.0, ready_s=state.serving.ready_s)
+    state = end(replace(state, process=replace(state.process, life=life)), table)
+    return begin(state, Life(n=next_number(state), started_s=state.now_s), table)
+
+
 def learn_exit(state: State, table: EngineTable, code: int | None, signal: int | None) -> State:
     """Take the root's exit for the last attempt's, where the kernel told that one's to its parent only.
 

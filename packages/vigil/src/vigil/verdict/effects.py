@@ -76,12 +76,18 @@ def standing_orders(state: State, table: EngineTable) -> tuple[Order, ...]:
     if state.asked.job or not state.asked.serves:
         return (look, keep)
     known = state.judged.word in SERVING  # it answers, and is not ready for us: a key that we lack
-    models_s = 0.0 if up else policy.health_every_s if known else policy.probe_every_s
+    models_s = 0.0 if up else policy.health_every_s if known or _is_another_kind(state) else policy.probe_every_s
     models = Probe(probe="models", path=table.models_path, every_s=models_s, timeout_s=10.0)
     # Before the first token too: it may be late because others are served (law 9).
     counted = up or state.serving.unanswered_s is not None
     metrics = ReadMetrics(every_s=policy.metrics_every_s if counted else 0.0)
     return (look, keep, models, _health(state, table, up=up), metrics)
+
+
+def _is_another_kind(state: State) -> bool:
+    """Say whether its answers are those of something that does not load a model: asking often would only fill its log."""
+    models = state.serving.models
+    return models is not None and models.status is not None and 300 <= models.status < 500  # noqa: PLR2004 - HTTP
 
 
 def _look(scale: float, *, up: bool) -> Look:

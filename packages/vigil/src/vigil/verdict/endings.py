@@ -123,7 +123,7 @@ def _leftovers(state: State) -> tuple[Evidence, ...]:
 
 def _end_of(life: Life) -> str:
     if life.pid is None:
-        return "its log says that another life began"
+        return "its log says that another life began" if life.by_log else "another process answers in its place"
     return _how(life.code, life.signal, oom_killed=life.oom_killed)
 
 
@@ -191,7 +191,7 @@ def gave_up(view: View) -> Judgement | None:
     seen = state.process.seen or (life is not None and life.pid is not None)
     if seen or signs.fatal_s is None or state.serving.port is not None or state.serving.ready_s is not None:
         return None
-    patience_s = view.policy.restart_patience_s if signs.fatal_old else view.policy.fail_patience_s
+    patience_s = view.policy.gone_patience_s if signs.fatal_old else view.policy.fail_patience_s
     if not view.passed(max(signs.fatal_s, state.log.grew_s or 0.0) + patience_s):
         return None
     known = life or Life(n=attempts.next_number(state), started_s=state.now_s)

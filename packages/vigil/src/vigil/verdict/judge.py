@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from vigil.verdict.endings import abandoned, gave_up, looping, over, refused, stopping, unreachable
-from vigil.verdict.pretending import failing, hanging, locked, owned_by_another, redirecting
+from vigil.verdict.pretending import failing, hanging, locked, mute, owned_by_another, redirecting
 from vigil.verdict.served import served_before
 from vigil.verdict.state import Judgement
 from vigil.verdict.view import View
@@ -25,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     redirecting,
     failing,
     hanging,
+    mute,
     stalled,
     timed_out,
     starting,

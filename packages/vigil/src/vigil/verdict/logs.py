@@ -109,7 +109,23 @@ def _opens_a_life(state: State, fact: LogGrew, index: int, reading: Reading | No
         return False
     if life is None:
         return banner or not process.ended or _repeats_opening(state, fact.lines, index)
-    return banner or (_repeats_opening(state, fact.lines, index) and _ended_before(state, life, table))
+    if banner and (not life.opened or _banner_restarts(state, life, table)):
+        return True
+    return _repeats_opening(state, fact.lines, index) and _ended_before(state, life, table)
+
+
+def _banner_restarts(state: State, life: Life, table: EngineTable) -> bool:
+    """Say whether one more banner begins another life.
+
+    While no process is to be seen it does. One that is seen and did not change lives on, and the banner may be a worker's, or
+    read twice. Only a wrapper (`docker run`, `ssh`) can hide a restart: then the child that wrote the last banner has
+    ended, or, where the wrapper has no such child here, the log shows how that life ended.
+    """
+    if life.pid is None or life.shed:
+        return True
+    log = state.log
+    ended = log.signs.fatal_s is not None or log.reset
+    return ended or attempts.why(state, life, log.chunks, table) is not None
 
 
 def _repeats_opening(state: State, lines: tuple[Line, ...], index: int) -> bool:
@@ -138,20 +154,26 @@ def _new_life(state: State, table: EngineTable, *, history: bool, banner: bool) 
     if life is None and not state.process.ended:
         return _first_life(state, table, banner=banner)
     if life is not None and banner and not life.opened and log.signs.fatal_s is None and not log.reset:
-        return replace(state, process=replace(state.process, life=replace(life, opened=True)))
+        opened = replace(life, opened=True, banner_s=state.now_s, shed=False)
+        return replace(state, process=replace(state.process, life=opened))
     if life is not None and life.by_log and life.late and log.signs.fatal_s is None:
-        new = replace(life, started_s=state.now_s, late=False, opened=banner)  # that life was over before we looked
+        new = replace(life, started_s=state.now_s, late=False)  # that life was over before we looked
+        new = _opened(state, new, banner=banner)
         return attempts.begin(replace(state, log=replace(log, chunks=(), old=False)), new, table)
     state = attempts.end(state, table)
-    new = Life(n=attempts.next_number(state), started_s=state.now_s, by_log=True, opened=banner)
+    new = _opened(state, Life(n=attempts.next_number(state), started_s=state.now_s, by_log=True), banner=banner)
     if life is not None:
         new = replace(new, pid=life.pid, start_ticks=life.start_ticks, command=life.command)
     return attempts.begin(state, new, table)
 
 
+def _opened(state: State, life: Life, *, banner: bool) -> Life:
+    return replace(life, opened=banner, banner_s=state.now_s if banner else None, shed=False)
+
+
 def _first_life(state: State, table: EngineTable, *, banner: bool) -> State:
     """Take the first new line as a life's: of the one that the log told of before, unless that one had given up."""
-    new = Life(n=1, started_s=state.now_s, by_log=True, opened=banner)
+    new = _opened(state, Life(n=1, started_s=state.now_s, by_log=True), banner=banner)
     if state.log.old and state.log.signs.fatal_s is None and not banner:
         return attempts.find(state, replace(new, late=True, opened=True), table)
     log = replace(state.log, chunks=(), old=False, signs=attempts.fresh(state.log.signs))

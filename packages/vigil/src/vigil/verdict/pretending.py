@@ -91,6 +91,19 @@ def _models_fail(now: Serving) -> bool:
     return status is not None and status >= SERVER_ERROR and status != LOADING
 
 
+def mute(view: View) -> Judgement | None:
+    """Say that its port accepts connections and nothing ever answers; a start-up that moves is given more time."""
+    state = view.state
+    now = state.serving
+    silent = now.models is not None and now.models.status is None and now.models.error == "timeout"
+    if not silent or now.port is None or now.port_s is None or foreign(state):
+        return None
+    if not view.passed(max(now.port_s, state.movement.at_s) + view.policy.token_patience_s):
+        return None
+    text = f"its port {now.port.port} accepts connections, and nothing answers for {duration(view.now_s - now.port_s)}"
+    return unhealthy(text, now.models_fact)
+
+
 def hanging(view: View) -> Judgement | None:
     """Say that the first token does not come; a moving start-up (kernels being compiled) is given more time."""
     state = view.state

@@ -38,7 +38,13 @@ def on_reached(state: State, fact: Reached, table: EngineTable) -> State:
     first_s = state.now_s if link.first_s is None else link.first_s
     state = replace(
         state,
-        link=Link(boot_id=boot_id, first_s=first_s, reached_s=state.now_s, times_lost=link.times_lost),
+        link=Link(
+            boot_id=boot_id,
+            first_s=first_s,
+            reached_s=state.now_s,
+            times_lost=link.times_lost,
+            clock_s=fact.wall_s - fact.at_s,
+        ),
         serving=_unasked(state.serving),
         movement=replace(state.movement, at_s=state.now_s, base=None),
         orders=(),
@@ -149,6 +155,7 @@ def on_child_started(state: State, fact: ChildStarted, _table: EngineTable) -> S
 
 def on_child_exited(state: State, fact: ChildExited, _table: EngineTable) -> State:
     """Note a worker's death, which may end the service without a word; others come and go."""
+    state = _shed(state, fact)
     long_lived = fact.lived_s >= LONG_LIVED_S * state.asked.time_scale
     matters = fact.worker or (state.serving.ready_s is not None and long_lived)
     earlier = state.process.worker
@@ -158,6 +165,16 @@ def on_child_exited(state: State, fact: ChildExited, _table: EngineTable) -> Sta
         at_s=state.now_s, pid=fact.pid, name=fact.name, fact=state.n, known=fact.worker, oom_killed=fact.oom_killed
     )
     return replace(state, process=replace(state.process, worker=death))
+
+
+def _shed(state: State, fact: ChildExited) -> State:
+    """Note that what wrote the life's banner may be gone: only a child that was there then can have written it."""
+    life = state.process.life
+    if life is None or life.sure or life.shed:
+        return state
+    if life.banner_s is not None and state.now_s - fact.lived_s > life.banner_s:
+        return state  # a compiler, a download: it came after the banner
+    return replace(state, process=replace(state.process, life=replace(life, shed=True)))
 
 
 def on_stop_asked(state: State, fact: StopAsked, _table: EngineTable) -> State:

@@ -30,7 +30,7 @@ def report(state: State, table: EngineTable) -> Verdict:
         progress=state.startup.progress,
         expected_s=state.asked.expected_s,
         last_line=state.log.last[:LOG_LINE_LIMIT],
-        tail=_tail(state),
+        tail=_tail(state, table),
         log=state.asked.log,
         host=state.asked.host,
         engine=table.name,
@@ -49,14 +49,19 @@ def _warnings(state: State) -> tuple[str, ...]:
     return (*state.troubles, *blind, *lost)
 
 
-def _tail(state: State) -> tuple[tuple[int, str], ...]:
+def _tail(state: State, table: EngineTable) -> tuple[tuple[int, str], ...]:
     """Return the last lines of the present attempt, or of the last one where this has none, for a verdict without a cause."""
     if state.judged.word in _NEEDS_NO_LINES or state.judged.cause is not None:
         return ()
     ended = state.process.ended
     lines = tail(state.log.chunks) if state.process.life is not None or not ended else ()
     lines = lines or (ended[-1].tail if ended else ())
-    return tuple((line.number, line.text[:LOG_LINE_LIMIT]) for line in lines)
+    ours = tuple(
+        f'"GET {path}' for path in (table.health_path, table.models_path)
+    )  # answers to our own probes say nothing
+    return tuple(
+        (line.number, line.text[:LOG_LINE_LIMIT]) for line in lines if not any(one in line.text for one in ours)
+    )
 
 
 def attempts(state: State) -> tuple[Attempt, ...]:

@@ -102,9 +102,14 @@ def unhealthy(reason: str, fact: int) -> Judgement:
 
 
 def green(state: State) -> str:
-    """Return words on a health path that says otherwise."""
-    health = state.serving.health
-    return ", and its health path still answers 200" if health is not None and health.status == OK else ""
+    """Return words on a health path that says otherwise; of a server that hangs, only if it said so since then."""
+    now = state.serving
+    if now.health is None or now.health.status != OK or now.health_s is None:
+        return ""
+    hung_s = now.unanswered_s
+    if hung_s is None and now.token is not None and now.token.error == "timeout":
+        hung_s = (now.fail_s or state.now_s) - now.token.latency_s
+    return "" if hung_s is not None and now.health_s <= hung_s else ", and its health path still answers 200"
 
 
 def token_failure(state: State) -> str:

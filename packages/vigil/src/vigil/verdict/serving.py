@@ -1,12 +1,16 @@
 """Facts about the server's address: who listens, what answers, and whether a token came back (law 4)."""
 
+import math
+
 from msgspec.structs import replace
 
 from vigil.engine_table import EngineTable
 from vigil.facts import MetricsSeen, PortClosed, PortOpened, ProbeAnswered, TokenAnswered
+from vigil.verdict import attempts
 from vigil.verdict.startup import become_ready
 from vigil.verdict.state import Flow, State
 
+SAME_START_S = 1.0  # clocks are rounded: a start is another one from here on
 OK = 200
 TOO_MANY_REQUESTS = 429
 UNAVAILABLE = 503
@@ -33,17 +37,51 @@ def on_port_closed(state: State, _fact: PortClosed, _table: EngineTable) -> Stat
 
 def on_probe_answered(state: State, fact: ProbeAnswered, table: EngineTable) -> State:
     """Remember what the model list or the health path answers now; the same again is no news."""
+    state = _of_its_process(state, fact, table)
     serving = state.serving
     if fact.probe == "models" and not _same(serving.models, fact):
         same = serving.models is not None and serving.models.status == fact.status
         answered_s = None if fact.status is None else serving.models_s if same else state.now_s
         serving = replace(serving, models=fact, models_s=answered_s, models_fact=state.n)
-    elif fact.probe == "health" and not _same(serving.health, fact):
+    elif fact.probe == "health" and _same(serving.health, fact):
+        serving = replace(serving, health_s=state.now_s)
+    elif fact.probe == "health":
         bad_s = None if fact.status == OK else (serving.health_bad_s or state.now_s)
-        serving = replace(serving, health=fact, health_fact=state.n, health_bad_s=bad_s)
+        serving = replace(serving, health=fact, health_fact=state.n, health_bad_s=bad_s, health_s=state.now_s)
     if serving is not state.serving:
         state = replace(state, serving=serving)
     return ready_by_weaker_sign(state, table)
+
+
+def _of_its_process(state: State, fact: ProbeAnswered, table: EngineTable) -> State:
+    """Take in when the answering process says that it started: another time is another process (law 5).
+
+    Where a process is to be seen, that one decides. A server may answer by several processes, each with a time of its own: only
+    one that started after the first answer of this life, by the clock of the host, is another life.
+    """
+    started_s = _unix_s(fact.server_started)
+    if started_s is None or fact.status is None:
+        return state
+    known_s, first_s = state.serving.server_started_s, state.serving.answered_s
+    life = state.process.life
+    visible = life is not None and life.pid is not None
+    if known_s is not None and first_s is not None and not visible and started_s - known_s > SAME_START_S:
+        began_s = started_s - state.link.clock_s
+        if began_s >= first_s:
+            state = attempts.succeed(state, table)
+            first_s = None
+    now = state.serving
+    changed = replace(now, server_started_s=started_s, answered_s=state.now_s if first_s is None else first_s)
+    return replace(state, serving=changed)
+
+
+def _unix_s(text: str) -> float | None:
+    """Return the time that a header says, seconds since 1970."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def _same(before: ProbeAnswered | None, fact: ProbeAnswered) -> bool:

@@ -35,7 +35,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """Our connection to the host. `first_s`: when the first observer began to report."""
+    """Our connection to the host. `first_s`: when the first observer began to report. `clock_s`: the host's clock at our 0."""
 
     boot_id: str = ""
     first_s: float | None = None
@@ -44,13 +44,14 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     lost_why: str = ""
     final: bool = False
     times_lost: int = 0
+    clock_s: float = 0.0
 
 
 class Life(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt in full.
 
-    `opened`: its first banner was seen. `sure`: its process proves that nothing restarted. `wrapped`: a shell or supervisor
-    above it can start another. `late`: it ran before we looked, so that what the log held then may be its own. `command`:
+    `opened`: its first banner was seen, at `banner_s`. `sure`: its process proves that nothing restarted. `shed`: a child that
+    was there at its banner has ended since. `wrapped`: a shell or supervisor above it can start another. `late`: it ran before we looked, so that what the log held then may be its own. `command`:
     its command line without numbers. `by_log`: only the log showed its beginning. `asked`: its end was asked for. `tail`:
     its last lines, once it has ended.
     """
@@ -63,6 +64,8 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     wrapped: bool = False
     late: bool = False
     opened: bool = False
+    banner_s: float | None = None
+    shed: bool = False
     by_log: bool = False
     command: str = ""
     ready_s: float | None = None
@@ -166,7 +169,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
     `asked_s`: a token request is under way since then. `vain`: requests in a row that brought no token; `fails`: those of
     them that were answered wrongly, since `fail_s`. `unanswered_s`: since then no request has had any answer.
-    `closed_s`: since then nobody listens.
+    `closed_s`: since then nobody listens. `server_started_s`: when the process that answers began, as it says (Unix seconds);
+    `answered_s`: when it first said so.
     """
 
     port: PortOpened | None = None
@@ -178,6 +182,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     models_fact: int = 0
     health: ProbeAnswered | None = None
     health_fact: int = 0
+    health_s: float | None = None
     health_bad_s: float | None = None
     token: TokenAnswered | None = None
     token_fact: int = 0
@@ -190,6 +195,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     level: str | None = None
     ready_s: float | None = None
     ready_fact: int = 0
+    server_started_s: float | None = None
+    answered_s: float | None = None
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):

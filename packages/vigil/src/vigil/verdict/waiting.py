@@ -110,6 +110,8 @@ def starting(view: View) -> Judgement:
         reason = "running"
     elif not asked.serves and asked.ready != "log":
         reason = "no address is known: give --url, or --ready log"
+    elif asked.ready == "http" and state.serving.health is not None and state.serving.health.status is not None:
+        reason = f"its health path {view.table.health_path} answers {state.serving.health.status} (--health-path gives another)"
     elif asked.ready == "log" and not view.table.ready_lines:
         reason = "this engine has no ready line: --ready log cannot come true"
     return Judgement(word=Word.STARTING, reason=reason)

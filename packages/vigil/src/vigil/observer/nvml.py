@@ -1,0 +1,99 @@
+"""The few calls of NVIDIA's management library (libnvidia-ml) that we need, by ctypes."""
+
+import ctypes
+from typing import Any, Callable, List, NamedTuple, Optional, Type
+
+Device = ctypes.c_void_p
+
+_TOO_SMALL = 7  # NVML_ERROR_INSUFFICIENT_SIZE
+_NOT_TOLD = (1 << 64) - 1  # NVML_VALUE_NOT_AVAILABLE
+_ROOM = 32
+_TRIES = 3
+
+
+class Share(NamedTuple):
+    """What one process has of a GPU's memory; None where the driver does not say."""
+
+    pid: int
+    used_bytes: Optional[int]
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+
+
+class _Load(ctypes.Structure):
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+
+
+class ShareV1(ctypes.Structure):
+    """`nvmlProcessInfo_v1_t`, which the call without a version writes."""
+
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong)]
+
+
+class ShareV2(ctypes.Structure):
+    """`nvmlProcessInfo_v2_t`, which both the second and the third version of the call write."""
+
+    _fields_ = [
+        ("pid", ctypes.c_uint),
+        ("used", ctypes.c_ulonglong),
+        ("gpu_instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
+    ]
+
+
+class Nvml:
+    """The library, opened. Raises OSError where it or a GPU is missing. `library`: its name, or an object with its calls."""
+
+    def __init__(self, library: Any = "libnvidia-ml.so.1") -> None:
+        self._library: Any = ctypes.CDLL(library) if isinstance(library, str) else library
+        if self._library.nvmlInit_v2() != 0:
+            raise OSError("nvmlInit failed")
+        count = ctypes.c_uint()
+        if self._library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0 or not count.value:
+            raise OSError("no GPU")
+        self.devices: List[Device] = []
+        for index in range(count.value):
+            device = Device()
+            if self._library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == 0:
+                self.devices.append(device)
+        self._layout: Type[ctypes.Structure] = ShareV2
+        self._list: Optional[Callable[..., int]] = None
+        for version, layout in (("_v3", ShareV2), ("_v2", ShareV2), ("", ShareV1)):
+            call = getattr(self._library, "nvmlDeviceGetComputeRunningProcesses" + version, None)
+            if call is not None:
+                self._list, self._layout = call, layout
+                break
+        self._room = _ROOM
+
+    def read_used(self, device: Device) -> Optional[int]:
+        """Return the memory in use on a GPU, whoever uses it; None where it is not told."""
+        memory = _Memory()
+        done: int = self._library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
+        return int(memory.used) if done == 0 else None
+
+    def read_load(self, device: Device) -> Optional[float]:
+        """Return the load of a GPU, 0 to 1; None where it is not told."""
+        load = _Load()
+        done: int = self._library.nvmlDeviceGetUtilizationRates(device, ctypes.byref(load))
+        return load.gpu / 100 if done == 0 else None
+
+    def read_processes(self, device: Device) -> Optional[List[Share]]:
+        """Return the processes that use a GPU; None where the driver does not tell."""
+        if self._list is None:
+            return None
+        for _ in range(_TRIES):  # more may have come than there was room for
+            count = ctypes.c_uint(self._room)
+            found = (self._layout * self._room)()
+            done = self._list(device, ctypes.byref(count), found)
+            if done == 0:
+                return [_share(found[index]) for index in range(min(count.value, self._room))]
+            if done != _TOO_SMALL:
+                return None
+            self._room = max(self._room, count.value) * 2
+        return None
+
+
+def _share(found: Any) -> Share:
+    return Share(found.pid, None if found.used == _NOT_TOLD else found.used)
