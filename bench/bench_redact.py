@@ -7,10 +7,49 @@ from vigil.observer.redact import Redactor
 
 LINE = 8192
 PIECES = (
-    "api_key=[", "api_key=['", 'api_key="', "api_key ", "key -", "key ", "secret ", "secret:", "--", "-", "--secret ", "--secret '",
-    "KEY=", "KEY_", "A_KEY ", "KEY=aaaaaaaa ", "A" * 60 + "KEY ", "TOKEN", "eyJaaaaaaaa.", "://:", "://a:b", "bearer ", "sk-", "hf_", "password: x ",
-    "\\\"api_key\\\": ", "akia", " ", "\t", "=", "[", "'", "İkey=", "ghp_", "token ", "key",
-)  # fmt: skip
+    *(
+        "api_key=[",
+        "api_key=['",
+        'api_key="',
+        "api_key ",
+        "key -",
+        "key ",
+        "secret ",
+        "secret:",
+        "--",
+        "-",
+        "--secret ",
+    ),
+    *(
+        "--secret '",
+        "KEY=",
+        "KEY_",
+        "A_KEY ",
+        "KEY=aaaaaaaa ",
+        "A" * 60 + "KEY ",
+        "TOKEN",
+        "eyJaaaaaaaa.",
+        "://:",
+        "://a:b",
+    ),
+    *(
+        "bearer ",
+        "sk-",
+        "hf_",
+        "password: x ",
+        r"\"api_key\": ",
+        "akia",
+        " ",
+        "\t",
+        "=",
+        "[",
+        "'",
+        "İkey=",
+        "ghp_",
+        "token ",
+        "key",
+    ),
+)
 
 
 def measure(line: str) -> float:

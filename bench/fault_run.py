@@ -16,14 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "faults")]
+SOURCE = pathlib.Path(os.environ.get("FAULTS_SOURCE", ROOT / "packages" / "vigil" / "src"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "faults"), str(SOURCE)]
 
 from rows import SSH, Row  # noqa: E402 - needs the path above
 
 from sshd import HOST, Sshd, free_port  # noqa: E402 - needs the path above
+from vigil.errors import TraceError  # noqa: E402 - needs the path above
+from vigil.supervise.replay import replay  # noqa: E402 - needs the path above
 
 FAKES = ROOT / "tests" / "fakes"
-SOURCE = pathlib.Path(os.environ.get("FAULTS_SOURCE", ROOT / "packages" / "vigil" / "src"))
 VIGIL = (sys.executable, "-m", "vigil")
 SERVING = frozenset({"ready", "busy", "degraded"})
 MARGIN_S = 40.0
@@ -326,28 +328,24 @@ class Run:
         yield from self._judge_stop()
 
     def _judge_replay(self) -> Iterator[str]:
+        """Replay the trace as `vigil replay` does: the same verdict, of the same cause."""
         if not self.trace.exists() or not self.said or self.row.act.startswith("kill_watcher"):
             return
-        done = subprocess.run(
-            [*VIGIL, "replay", str(self.trace), "--json"], env=self.env, capture_output=True, check=False, timeout=60
-        )
         try:
-            replayed = json.loads(done.stdout.splitlines()[-1])
-        except (ValueError, IndexError):
-            yield f"replay failed: {done.stderr.decode(errors='replace').strip()[-200:]}"
+            *_, replayed = replay(self.trace)
+        except TraceError as err:
+            yield f"replay failed: {err}"
             return
-        last = self.said[-1].verdict
-        if replayed["verdict"] != last["verdict"] or (replayed["cause"] or {}).get("code") != (last["cause"] or {}).get(
-            "code"
-        ):
-            yield f"replays to {replayed['verdict']}"
+        cause = replayed.cause.code if replayed.cause else None
+        if (str(replayed.word), cause) != (self.said[-1].word, self._cause()):
+            yield f"replays to {replayed.word} {cause}"
 
     def _judge_stop(self) -> Iterator[str]:
         """Stop what still runs: nothing of it may stay behind."""
         nothing_started = (
             self.exit_code in {1, 2} or self.row.expect[0].startswith("error") or self.sequence() == ("refused",)
         )
-        if self.row.verb == "wait" or nothing_started:
+        if self.row.verb == "wait" or nothing_started or not self.processes():
             return
         if self.sshd is not None:
             self.sshd.proxy.mend()

@@ -12,6 +12,7 @@ import contextlib
 import os
 import pathlib
 import pwd
+import random
 import shutil
 import socket
 import subprocess
@@ -58,10 +59,20 @@ def find_sshd() -> str | None:
     return shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin:/sbin")
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    """Return a TCP port of loopback that nothing listened on a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+    """Return a TCP port of loopback that nothing listened on a moment ago, and that this process was not given before.
+
+    It lies below the range from which the kernel takes ports for connections: one of those could come in between.
+    """
+    while True:
+        port = random.randrange(10_000, 30_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 class CuttableProxy:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -81,11 +82,12 @@ class Peer:
 
 @dataclass(frozen=True)
 class Heard:
-    """What a command printed, its exit code (None: it still ran at the limit), and when it ended."""
+    """What a command printed, its exit code (None: it still ran at the limit), when it ended, and when its last line came."""
 
     lines: list[str]
     code: int | None
     at_unix_s: float
+    said_unix_s: float
 
     @property
     def last(self) -> str:
@@ -105,12 +107,22 @@ def ask(argv: list[str], trial: Trial, env: dict[str, str] | None = None) -> Cal
             env={**os.environ, **(env or {})},
         )
 
+    lines: list[tuple[str, float]] = []
+    assert running.stdout  # noqa: S101 - opened with a pipe
+    output = running.stdout
+    reading = threading.Thread(
+        target=lambda: lines.extend((line.rstrip("\n"), time.time()) for line in output), daemon=True
+    )
+    reading.start()
+
     def wait() -> Heard:
         try:
-            text, _ = running.communicate(timeout=trial.budget_s + GRACE_S)
+            code = running.wait(timeout=trial.budget_s + GRACE_S)
         except subprocess.TimeoutExpired:
-            return Heard([], None, time.time())
-        return Heard(text.splitlines(), running.returncode, time.time())
+            return Heard([], None, time.time(), time.time())
+        ended = time.time()
+        reading.join(GRACE_S)
+        return Heard([line for line, _ in lines], code, ended, lines[-1][1] if lines else ended)
 
     return wait
 
@@ -197,7 +209,7 @@ def start_vigil(trial: Trial) -> Callable[[], Said]:
         told = json.loads("\n".join(heard.lines))
         cause = told.get("cause")
         named = f" ({cause['code']})" if cause else ""
-        return Said(VIGIL_ANSWERS.get(told["verdict"], "silent"), told["verdict"] + named, heard.at_unix_s)
+        return Said(VIGIL_ANSWERS.get(told["verdict"], "silent"), told["verdict"] + named, heard.said_unix_s)
 
     return verdict
 

@@ -198,11 +198,10 @@ LIE_ROWS = (
     lie("health-200-requests-hang", "--load 1s --lie hang --at bound", "unhealthy"),
     lie("health-200-requests-fail", "--load 1s --lie fail --at bound", "unhealthy", command=VLLM),
     lie("health-accepts-and-never-answers", "--load 1s --lie mute-health --at bound", "ready", mark="TOKENS", checks=("at_once",)),
-    # The verdict table knows `unhealthy` as "it was ready; now it does not serve": this one never said anything, so that it is
-    # a start-up that stopped moving (law 7). Where `/health` answers 200 (above), something claims to be up, and that is the lie.
-    lie("nothing-ever-answers", "--load 1s --lie mute --at bound", "stalled", checks=("alive",), limit_s=700.0),
-    lie("hangs-after-ready", "--load 1s --lie hang --at ready --after 5s", "ready", "unhealthy", follow=True),
-    lie("fails-after-ready", "--load 1s --lie fail --at ready --after 5s", "ready", "unhealthy", follow=True, command=VLLM),
+    # Two readings: "it was ready; now it does not serve" would leave `stalled` (law 7) for one that never said anything. But an
+    # open port says that something is up, and the issue counts this among the lies: the same hung engine as behind a green
+    # health path, told after the same minute and not after five.
+    lie("nothing-ever-answers", "--load 1s --lie mute --at bound", "unhealthy", checks=("alive",)),
     # Law 4 asks for a token, and none can be had without a key: not `ready`. It answers, so that it is not dead either: `degraded`
     # ("it serves, but ...") says both, and its reason that no token was proven.
     lie("refuses-our-key", "--load 1s --lie locked --at bound", "degraded"),

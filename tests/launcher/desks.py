@@ -69,7 +69,7 @@ class Host:
     def read(self, process: "subprocess.Popen[bytes]") -> dict[str, Any]:
         out, err = process.communicate(timeout=60)
         assert not err, err.decode()
-        reply = json.loads(out)
+        reply = json.loads(out.splitlines()[-1])  # `hold` says first that it holds
         if "refused" in reply:
             assert "\n" not in reply["text"]
             raise RefusedError(reply["refused"], reply["text"])

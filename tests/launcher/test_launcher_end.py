@@ -1,5 +1,6 @@
 """Deaths and stops: the exit status, and nothing of the tree left behind."""
 
+import json
 import os
 import signal
 import sys
@@ -75,6 +76,17 @@ def test_death_leaves_nothing_of_a_tree_that_hides(host: Any) -> None:
     end = host.ended(started)
     assert (end["signal"], end["left"]) == (11, MEMBERS - 1)
     host.nothing_left()
+
+
+def test_exit_status_does_not_wait_for_a_deaf_leftover_and_says_that_it_is_not_all(host: Any) -> None:
+    started = host.run(FAMILY + "time.sleep(60)")
+    os.kill(started["life"]["main"]["pid"], signal.SIGKILL)
+    exit_file = Path(started["folder"]) / "exit.json"
+    first = json.loads(wait_for(lambda: exit_file.read_text().strip(), "the exit status"))
+    assert (first["signal"], first["over"]) == (9, False)
+    end = host.ended(started)
+    assert "over" not in end
+    assert end["signal"] == 9
 
 
 def test_stop_leaves_nothing_of_a_tree_that_hides(host: Any) -> None:

@@ -186,8 +186,53 @@ def test_life_of_another_boot_is_over(watching: Any, start: Any, log: Path, tmp_
     (folder / "life.json").write_text(
         json.dumps({**life, "boot_id": "another", "launcher": {"pid": 0, "start_ticks": 0}})
     )
+    log.write_bytes(b"its last line\n")
     watching.watch(life=str(folder))
-    assert watching.wait(facts.RootExited).code is None
+    root = watching.wait(facts.RootExited)
+    assert (root.code, root.rebooted) == (None, True)
+    assert watching.lines() == [(1, "its last line")]
+    assert not watching.all(facts.MainStarted)
+
+
+def test_life_that_ended_before_the_reboot_ended_by_itself(
+    watching: Any, start: Any, log: Path, tmp_path: Path
+) -> None:
+    server = start("sleep", "60")
+    folder = Path(write_life(tmp_path / "life", server.pid, log, 1))
+    life = json.loads((folder / "life.json").read_text())
+    (folder / "life.json").write_text(json.dumps({**life, "boot_id": "another"}))
+    write_exit(folder, code=3)
+    watching.watch(life=str(folder))
+    root = watching.wait(facts.RootExited)
+    assert (root.code, root.rebooted) == (3, False)
+
+
+def test_main_process_is_told_dead_while_its_leftovers_refuse_to_end(
+    watching: Any, start: Any, log: Path, tmp_path: Path
+) -> None:
+    server = start("sleep", "60")
+    launcher = start("sleep", "60")
+    watching.watch(life=write_life(tmp_path / "life", server.pid, log, launcher.pid))
+    watching.wait(facts.MainStarted)
+    server.kill()
+    server.wait()
+    write_exit(tmp_path / "life", signal=9, over=False)
+    assert watching.wait(facts.MainExited).signal == 9
+    root = watching.wait(facts.RootExited)  # without the launcher's last word
+    assert (root.signal, root.left) == (9, 0)
+
+
+def test_last_word_of_the_launcher_counts_its_leftovers(watching: Any, start: Any, log: Path, tmp_path: Path) -> None:
+    server = start("sleep", "60")
+    launcher = start("sleep", "60")
+    watching.watch(life=write_life(tmp_path / "life", server.pid, log, launcher.pid))
+    watching.wait(facts.MainStarted)
+    write_exit(tmp_path / "life", signal=9, over=False)
+    server.kill()
+    server.wait()
+    ended = watching.wait(facts.MainExited)
+    write_exit(tmp_path / "life", signal=9, left=2)
+    assert watching.wait(facts.RootExited, after=ended).left == 2
 
 
 def test_life_killed_for_memory_is_told_so(watching: Any, start: Any, log: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Counters of the kernel, the GPU, and the observer as a program on a bare Python."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -13,7 +14,8 @@ import msgspec
 import pytest
 
 from vigil import facts, observer
-from vigil.observer.gpu import GpuReader
+from vigil.observer.gpu import GpuReader, GpuUse, measure
+from vigil.observer.nvml import Nvml, ShareV1, ShareV2
 from vigil.observer.oom import OomCounter, counter_files, read_kills
 from vigil.observer.process import Arrivals, read_stat
 
@@ -43,12 +45,12 @@ def test_oom_kill_is_put_down_to_one_death(tmp_path: Path) -> None:
 
 def test_gpu_is_none_where_there_is_no_library(poll: Callable[..., Any]) -> None:
     reader = GpuReader("libno-such-thing.so.1")
-    assert [reader.ask(), reader.ask(), reader.ask()] == [None, None, None]
+    assert [reader.ask(()), reader.ask(()), reader.ask(())] == [None, None, None]
     reader.close()
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler to build a stand-in for the driver's library")
-def test_gpu_memory_is_summed_and_the_busiest_counts(tmp_path: Path, poll: Callable[..., Any]) -> None:
+def test_gpu_memory_of_our_processes_is_summed_and_the_busiest_counts(tmp_path: Path, poll: Callable[..., Any]) -> None:
     source = tmp_path / "nvml.c"
     source.write_text(
         "typedef struct { unsigned long long total, free, used; } M; typedef struct { unsigned gpu, memory; } U;\n"
@@ -56,13 +58,86 @@ def test_gpu_memory_is_summed_and_the_busiest_counts(tmp_path: Path, poll: Calla
         "int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = (void *)(unsigned long)(i + 1); return 0; }\n"
         "int nvmlDeviceGetMemoryInfo(void *d, M *m) { m->used = 1000 * (unsigned long)d; return 0; }\n"
         "int nvmlDeviceGetUtilizationRates(void *d, U *u) { u->gpu = 40 * (unsigned long)d; return 0; }\n"
+        "typedef struct { unsigned pid; unsigned long long used; unsigned gi, ci; } P;\n"
+        "int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *n, P *p) {\n"
+        "  if (*n < 40) { *n = 40; return 7; }\n"
+        "  for (unsigned i = 0; i < 40; i++) { p[i].pid = 100 + i; p[i].used = 1000 * (unsigned long)d + i; }\n"
+        "  *n = 40; return 0; }\n"
     )
     library = tmp_path / "libnvml-stand-in.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     reader = GpuReader(str(library))
-    use = poll(reader.ask)
-    assert (use.used_bytes, use.busy) == (3000, 0.8)
+    use = poll(lambda: reader.ask([101, 139]))
+    assert (use.used_bytes, use.busy) == (2 * (1 + 39) + 2000 + 4000, 0.8)
     reader.close()
+
+
+# ruff: noqa: ARG002 - a stand-in takes what the driver takes
+class Driver:
+    """A driver with one GPU, on which `used` bytes are in use, by the processes `shares`. `version` is that of its list."""
+
+    def __init__(self, shares: list[tuple[int, int]] | None, used: int = 900, version: str = "_v3") -> None:
+        self._shares, self._used = shares, used
+        if version != "none":
+            setattr(self, "nvmlDeviceGetComputeRunningProcesses" + version, self._list)
+
+    def nvmlInit_v2(self) -> int:  # noqa: N802
+        return 0
+
+    def nvmlDeviceGetCount_v2(self, count: Any) -> int:  # noqa: N802
+        count._obj.value = 1
+        return 0
+
+    def nvmlDeviceGetHandleByIndex_v2(self, index: int, device: Any) -> int:  # noqa: N802
+        return 0
+
+    def nvmlDeviceGetMemoryInfo(self, device: Any, memory: Any) -> int:  # noqa: N802
+        memory._obj.used = self._used
+        return 0
+
+    def nvmlDeviceGetUtilizationRates(self, device: Any, load: Any) -> int:  # noqa: N802
+        return 3  # not supported
+
+    def _list(self, device: Any, count: Any, found: Any) -> int:
+        if self._shares is None:
+            return 3
+        count._obj.value = len(self._shares)
+        for place, (pid, used) in zip(found, self._shares, strict=False):
+            place.pid, place.used = pid, used
+        return 0
+
+
+US, OTHER, NOWHERE = os.getpid(), os.getppid(), 1 << 31
+UNTOLD = (1 << 64) - 1
+
+
+@pytest.mark.parametrize(
+    ("shares", "ours"),
+    [
+        ([(US, 300), (OTHER, 500)], 300),
+        ([(OTHER, 500)], 0),
+        ([], 900),  # nobody seems to use it
+        ([(US, UNTOLD)], 900),
+        ([(US, UNTOLD), (OTHER, 500)], None),
+        ([(US, 300), (NOWHERE, 500)], 300),
+        ([(NOWHERE, 500)], None),  # a pid of another namespace: it may be ours
+        (None, None),
+    ],
+)
+@pytest.mark.parametrize("version", ["_v3", "_v2", ""])
+def test_gpu_memory_of_others_is_not_ours(shares: Any, ours: int | None, version: str) -> None:
+    assert measure(Nvml(Driver(shares, version=version)), frozenset({US})) == GpuUse(ours, None)
+
+
+def test_gpu_memory_is_not_told_by_a_driver_that_lists_no_processes() -> None:
+    assert measure(Nvml(Driver([], version="none")), frozenset({US})) == GpuUse(None, None)
+
+
+def test_gpu_process_layouts_are_those_of_nvml_h() -> None:
+    assert [(ctypes.sizeof(one), one.pid.offset, one.used.offset) for one in (ShareV1, ShareV2)] == [
+        (16, 0, 8),
+        (24, 0, 8),
+    ]
 
 
 def test_arrivals_are_new_processes_only(start: Any) -> None:

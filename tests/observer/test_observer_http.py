@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -276,30 +277,80 @@ def test_probe_body_is_shown_safely(watching: Any, serve: Any) -> None:
     assert len(shown) == 300
 
 
+SERVER = """
+import json, os, socket, sys
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    connection, _ = listener.accept()
+    with connection:
+        request = connection.recv(65536).decode()
+        sent = [line for line in request.split("\\r\\n") if line.startswith("Authorization")]
+        with open(sys.argv[2], "a") as seen:
+            print(request.split(" ")[1], *sent, file=seen)
+        connection.sendall(b"HTTP/1.1 401 No\\r\\n\\r\\n" + request.encode())
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
 def test_key_comes_from_the_servers_own_command_line_and_is_never_told(
-    watching: Any, serve: Any, start: Any, python: str
+    watching: Any, start: Any, python: str, tmp_path: Path, poll: Any
 ) -> None:
-    server = serve(lambda connection, request: connection.sendall(b"HTTP/1.1 401 No\r\n\r\n" + request))
-    process = start(python, "-c", "import time; time.sleep(60)", "--api-key", "top-secret-key")
-    watch_port(watching, server.port, pid=process.pid, key_flags=["--api-key"])
-    watching.wait(facts.MainStarted)
+    port, seen = free_port(), tmp_path / "seen"
+    process = start(python, "-c", SERVER, str(port), str(seen), "--api-key", "top-secret-key")
+    watch_port(watching, port, pid=process.pid, key_flags=["--api-key"])
+    assert watching.wait(facts.PortOpened).owner == "ours"
     watching.do("probe", probe="models", path="/v1/models", every_s=0.05, timeout_s=5)
     watching.do("token", paths=["/v1/completions"], model="m", tokens=1, timeout_s=5)
-    answered = watching.wait(facts.TokenAnswered)
-    assert answered.keyed
-    assert b"Bearer top-secret-key" in server.requests[-1]
+    assert watching.wait(facts.TokenAnswered).keyed
     watching.wait(facts.ProbeAnswered)
+    assert poll(lambda: "/v1/models Authorization: Bearer top-secret-key" in seen.read_text())
+    assert "/v1/completions Authorization: Bearer top-secret-key" in seen.read_text()
     assert "top-secret-key" not in repr(watching.facts)
 
 
-def test_key_comes_from_the_servers_environment(watching: Any, serve: Any, start: Any) -> None:
-    server = serve(OK)
-    process = start("sleep", "60", env={"VLLM_API_KEY": "from-environment", "PATH": "/usr/bin:/bin"})
-    watch_port(watching, server.port, pid=process.pid, key_variables=["VLLM_API_KEY"])
-    watching.wait(facts.MainStarted)
+def test_key_comes_from_the_servers_environment(watching: Any, start: Any, python: str, tmp_path: Path) -> None:
+    port, seen = free_port(), tmp_path / "seen"
+    env = {"VLLM_API_KEY": "from-environment", "PATH": "/usr/bin:/bin"}
+    process = start(python, "-c", SERVER, str(port), str(seen), env=env)
+    watch_port(watching, port, pid=process.pid, key_variables=["VLLM_API_KEY"])
+    assert watching.wait(facts.PortOpened).owner == "ours"
     watching.do("token", paths=["/v1/completions"], model="m", tokens=1, timeout_s=5)
     assert watching.wait(facts.TokenAnswered).keyed
-    assert b"Bearer from-environment" in server.requests[-1]
+    assert "Bearer from-environment" in seen.read_text()
+
+
+def test_squatter_on_the_port_is_sent_no_key(watching: Any, start: Any, python: str, tmp_path: Path, poll: Any) -> None:
+    port, seen = free_port(), tmp_path / "seen"
+    server = start(python, "-c", "import time; time.sleep(60)", "--api-key", "top-secret-key")
+    watch_port(watching, port, pid=server.pid, key_flags=["--api-key"])
+    watching.wait(facts.MainStarted)
+    start(python, "-c", SERVER, str(port), str(seen))
+    assert watching.wait(facts.PortOpened).owner == "foreign"
+    watching.do("probe", probe="models", path="/v1/models", every_s=0.01, timeout_s=5)
+    watching.do("metrics", path="/metrics", every_s=0.01, timeout_s=5)
+    watching.do("token", paths=["/v1/completions"], model="m", tokens=1, timeout_s=5)
+    assert not watching.wait(facts.TokenAnswered).keyed
+    assert poll(lambda: {"/v1/models", "/metrics", "/v1/completions"} <= set(seen.read_text().split()))
+    assert "Authorization" not in seen.read_text()
+
+
+def test_squatter_that_takes_the_port_of_a_dead_server_is_sent_no_key(
+    watching: Any, start: Any, python: str, tmp_path: Path, poll: Any
+) -> None:
+    port, ours, theirs = free_port(), tmp_path / "ours", tmp_path / "theirs"
+    server = start(python, "-c", SERVER, str(port), str(ours), "--api-key", "top-secret-key")
+    watch_port(watching, port, pid=server.pid, key_flags=["--api-key"])
+    watching.wait(facts.PortOpened)
+    watching.do("probe", probe="models", path="/v1/models", every_s=0.01, timeout_s=5)
+    assert poll(lambda: ours.exists() and "top-secret-key" in ours.read_text())
+    server.kill()
+    start(python, "-c", SERVER, str(port), str(theirs))
+    assert poll(lambda: theirs.exists() and theirs.read_text().count("/v1/models") > 20)
+    assert "Authorization" not in theirs.read_text()
 
 
 def reply_json(code: int, value: Any) -> bytes:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vigil import facts
+from vigil.observer.log import TURN_BYTES, LogTail
+from vigil.observer.report import Reporter
 
 
 def write(path: Path, data: bytes) -> None:
@@ -50,7 +52,7 @@ def test_start_in_an_old_log_reads_from_its_offset_with_true_numbers(watching: A
 
 def test_resumed_log_gives_the_open_line_whole(watching: Any, log: Path) -> None:
     write(log, b"one\ntwo is half")
-    watching.watch(log=str(log), log_offset=10, log_inode=log.stat().st_ino, log_line=1)
+    watching.watch(log=str(log), log_offset=10, log_inode=log.stat().st_ino)
     write(log, b" done\n")
     assert watching.wait_line("done") == facts.Line(2, "two is half done")
 
@@ -169,3 +171,56 @@ def test_busy_log_is_read_to_its_end_in_facts_of_bounded_size(
     watching.wait_line("step 199999 ")
     assert poll(lambda: [number for number, _ in watching.lines()] == list(range(1, 200_001)))
     assert max(len(fact.lines) for fact in watching.all(facts.LogGrew)) <= 2000
+
+
+def test_log_tells_its_inode_from_the_first_fact_on(watching: Any, log: Path) -> None:
+    write(log, b"yesterday\n")
+    watching.watch(log=str(log))
+    watching.wait_line("yesterday")
+    first = log.stat().st_ino
+    log.rename(log.with_suffix(".1"))
+    write(log, b"rotated\n")
+    watching.wait_line("rotated")
+    told = [fact.inode for fact in watching.all(facts.LogGrew)]
+    assert told == [first, log.stat().st_ino]
+
+
+def test_log_that_an_observer_left_is_taken_up_by_the_next_without_news(watching: Any, log: Path) -> None:
+    write(log, b"banner\nloading\n")
+    watching.watch(log=str(log), log_offset=0)
+    grew = watching.wait(facts.LogGrew)
+    said: list[Any] = []
+    tail = LogTail(str(log), Reporter(said.append), grew.size, grew.inode)
+    while tail.look(0.0):
+        pass
+    assert said == []
+    write(log, b"new\n")
+    while not said:
+        tail.look(1.0)
+    tail.close()
+    assert [fact["lines"] for fact in said] == [[[3, "new"]]]
+
+
+def test_flood_of_lines_is_read_in_short_turns(log: Path) -> None:
+    write(log, b"x\n" * 1_000_000)
+    said: list[Any] = []
+    tail = LogTail(str(log), Reporter(said.append), 0, None)
+    turns = 1
+    while tail.look(float(turns)):
+        turns += 1
+    tail.close()
+    assert turns > 4_000_000 / TURN_BYTES + 3  # by time, not by bytes alone
+    assert sum(len(fact["lines"]) for fact in said) == 1_000_000
+
+
+def test_drain_does_not_wait_for_what_is_written_meanwhile(log: Path) -> None:
+    write(log, b"last words\n" * 100_000)
+    said: list[Any] = []
+    tail = LogTail(str(log), Reporter(said.append), 0, None)
+    turns = 0
+    while not tail.drain(0.0):
+        turns += 1
+        write(log, b"a leftover goes on\n" * 200_000)
+        assert turns < 200
+    tail.close()
+    assert sum(line[1] == "last words" for fact in said for line in fact["lines"]) == 100_000

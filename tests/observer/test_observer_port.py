@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vigil import facts
+from vigil.observer import taken
 from vigil.observer.exchange import Reply, make_target
 from vigil.observer.port import PortWatch
 from vigil.observer.report import Reporter
@@ -80,6 +81,15 @@ def test_listener_on_another_address_is_not_the_servers(tmp_path: Path) -> None:
     assert {found.inode for found in reachable(listeners, "127.0.0.1")} == {8, 10}
     assert {found.inode for found in reachable(listeners, "10.0.0.10")} == {7}
     assert {found.inode for found in reachable(listeners, "::1")} == {10}
+    assert {found.inode for found in reachable(listeners, "localhost")} == {8, 10}
+
+
+def test_port_that_another_address_holds_is_not_taken() -> None:
+    with socket.create_server(("127.0.0.2", 0)) as other:
+        port = other.getsockname()[1]
+        hosts = ("127.0.0.1", "localhost", "127.0.0.2", "0.0.0.0", "192.0.2.1", "elsewhere.example")
+        assert [taken.listener(port, host)["listening"] for host in hosts] == [False, False, True, False, False, False]
+        assert taken.listener(port)["listening"]
 
 
 def test_port_that_cannot_be_seen_opens_with_an_answer() -> None:

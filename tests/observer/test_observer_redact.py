@@ -1,8 +1,11 @@
 """Secrets stay on the host; what only looks like one stays readable."""
 
 import os
+import threading
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from vigil.observer.keys import KeyRing
 from vigil.observer.redact import Redactor, secrets_of
@@ -54,9 +57,50 @@ def test_redactor_hides_known_values_longest_first() -> None:
     assert redactor.clean("a hunter2hunter2-extended b hunter2hunter2") == "a *** b ***"
 
 
-def test_redactor_is_quick_on_a_hostile_line() -> None:
-    for piece in ("api_key", "--", "KEY_", "eyJ-", "://:", "A", "bearer ", "password ", "sk-", "token"):
-        Redactor().clean(piece * (8192 // len(piece)))  # a pattern that runs away would not come back
+PIECES = (
+    *(
+        "api_key",
+        "--",
+        "KEY_",
+        "eyJ-",
+        "://:",
+        "A",
+        "bearer ",
+        "password ",
+        "sk-",
+        "token",
+        "api_key=[",
+        "api_key='",
+        "secret:",
+    ),
+    *("KEY=aaaaaaaa ", "TOKEN", "A_KEY ", "-", " ", "'", "[", "=", "key ", '\\"secret\\": '),
+)
+
+
+@pytest.mark.timeout(20)  # a rule that goes over a line again and again would need minutes
+@given(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from((1, 10, 500, 4096))), min_size=1, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_redactor_is_quick_on_a_hostile_line(parts: list[tuple[str, int]]) -> None:
+    line = "".join(piece * times for piece, times in parts)
+    for _ in range(5):
+        Redactor().clean((line * (1 + 8192 // len(line)))[:8192])
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("line", ["key " + "-" * 8180, "api_key=[" * 900, "://:TOKEN" * 1000, "A" * 60 + "KEY "])
+def test_redactor_goes_over_a_line_once(line: str) -> None:
+    for _ in range(200):
+        Redactor().clean(line)
+
+
+def test_redactor_hides_what_a_cut_line_began() -> None:
+    assert Redactor().clean("api_keys=['one', 'two") == "api_keys=[***"
+    assert Redactor().clean("--hf-token 'one two") == "--hf-token '***"
+    assert Redactor().clean("api_key='one") == "api_key='***"
+
+
+def test_redactor_shows_nothing_behind_too_many_names() -> None:
+    assert "last" not in Redactor().clean("secret=x " * 300 + "last")
 
 
 def test_redactor_hides_values_of_flags_in_a_command_line() -> None:
@@ -97,9 +141,40 @@ def test_secrets_of_a_process_come_from_its_flags_and_variables() -> None:
 def test_key_of_a_process_that_took_a_title_is_kept() -> None:
     redactor = Redactor()
     keys = KeyRing(redactor, None, ("--api-key",), ())
+    keys.face("ours")
     keys.follow(os.getpid(), 1, ("vllm", "serve", "--api-key=first-key,second-key"))
     keys.follow(os.getpid(), 1, ("VLLM::APIServer",))
     assert keys.key() == "first-key"
     assert redactor.clean("first-key second-key") == "*** ***"
     keys.follow(os.getpid(), 2, ("vllm", "serve"))
     assert keys.key() is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "read", "given"),
+    [
+        ("ours", "k-read", "k-user"),
+        ("adopted", "k-read", "k-user"),
+        ("unknown", None, "k-user"),
+        ("foreign", None, None),
+        (None, None, "k-user"),
+    ],
+)
+def test_key_that_was_read_goes_to_its_own_process_only(owner: str | None, read: str | None, given: str | None) -> None:
+    keys = KeyRing(Redactor(), None, ("--api-key",), ())
+    keys.follow(os.getpid(), 1, ("vllm", "serve", "--api-key", "k-read"))
+    keys.face(owner)
+    users = KeyRing(Redactor(), "k-user", ("--api-key",), ())
+    users.face(owner)
+    assert (keys.key(), users.key()) == (read, given)
+
+
+def test_key_that_was_read_waits_for_the_owner_of_the_port() -> None:
+    keys = KeyRing(Redactor(), None, ("--api-key",), ())
+    assert not keys.await_owner(60.0)  # there is none
+    keys.follow(os.getpid(), 1, ("vllm", "serve", "--api-key", "k-read"))
+    told = threading.Timer(0.05, keys.face, ("ours",))
+    told.start()
+    assert keys.await_owner(60.0)
+    told.join()
+    assert keys.key() == "k-read"

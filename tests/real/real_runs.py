@@ -98,7 +98,7 @@ class Site:
             "PYTHONPATH": str(ROOT / "packages" / "vigil" / "src"),
             CARRIED: str(folder),
         }
-        self._runs = 0
+        self._started: list[subprocess.Popen[bytes]] = []
 
     @property
     def url(self) -> str:
@@ -107,8 +107,8 @@ class Site:
 
     def start(self, *args: str) -> Running:
         """Start one `vigil`, to be looked at while it runs."""
-        self._runs += 1
-        out, err = self.folder / f"out.{self._runs}", self.folder / f"err.{self._runs}"
+        run = len(self._started) + 1
+        out, err = self.folder / f"out.{run}", self.folder / f"err.{run}"
         with out.open("wb") as out_file, err.open("wb") as err_file:
             process = subprocess.Popen(
                 [*COMMAND, *args],
@@ -118,6 +118,7 @@ class Site:
                 stdout=out_file,
                 stderr=err_file,
             )
+        self._started.append(process)
         return Running(process, out, err, self.patience_s)
 
     def __call__(self, *args: str) -> Done:
@@ -175,6 +176,8 @@ class Site:
             for pid in (*pids, *trees):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        for process in self._started:
+            process.wait(self.patience_s)
 
 
 def until(look: Callable[[], Any], what: str, patience_s: float) -> Any:

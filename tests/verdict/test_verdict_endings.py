@@ -221,3 +221,8 @@ def test_log_that_cannot_be_read_is_a_warning_and_no_more() -> None:
     story = Transcript().ready(10.0).unreadable(20.0)
     assert story.verdict.warnings == ("the log cannot be read: Permission denied",)
     assert story.word == "ready"
+
+
+def test_start_of_another_boot_is_a_crash_of_its_host_for_a_new_watcher() -> None:
+    story = Transcript().launched(0.1).log(0.2, SGLANG_BANNER).root(0.3, rebooted=True)
+    assert (story.word, story.verdict.cause.code) == ("crashed", "HOST001")

@@ -1,6 +1,6 @@
 """Loops: attempts that end alike, not short uptimes (law 6)."""
 
-from transcripts import NCCL, NO_MODULE, OTHER, SGLANG_BANNER, USAGE, Transcript
+from transcripts import LLAMA, NCCL, NO_MODULE, OTHER, SGLANG_BANNER, USAGE, Transcript
 
 from vigil import facts
 
@@ -185,3 +185,37 @@ def test_wrapper_that_downloads_between_two_steps_is_not_abandoned() -> None:
     for at_s in range(4, 200):
         story.sample(at_s, io=at_s * 1_000_000)
     assert story.words == ["starting"]
+
+
+def test_banner_of_a_process_that_is_still_there_is_a_workers() -> None:
+    story = Transcript(LLAMA).main(0.1, 50, argv="./my-server.sh", sure=False, seen_late=True)
+    for at_s in range(1, 6):
+        story.log(at_s, LLAMA.banners[0])
+    assert len(story.verdict.attempts) == 1
+
+
+def test_banner_after_a_wrappers_child_ended_is_another_life() -> None:
+    story = Transcript().main(0.1, 50, argv="my-supervisor", sure=False, wrapped=True)
+    for number in range(3):
+        story.log(10.0 * number + 1, SGLANG_BANNER)
+        story.child_died(10.0 * number + 9, worker=False, lived_s=8.5)
+    story.log(31, SGLANG_BANNER)
+    assert (story.word, len(story.verdict.attempts)) == ("crash_looping", 4)
+
+
+def test_compilers_that_end_between_two_banners_are_no_restart() -> None:
+    story = Transcript().main(0.1, 50, argv="my-supervisor", sure=False)
+    for number in range(4):
+        story.log(10.0 * number + 1, SGLANG_BANNER)
+        story.child_died(10.0 * number + 9, worker=False, lived_s=0.5)
+    assert len(story.verdict.attempts) == 1
+
+
+def test_reconnecting_to_a_wrapper_does_not_make_its_banner_news() -> None:
+    story = Transcript().main(0.1, 50, argv="docker run engine", sure=False).log(1, SGLANG_BANNER, inode=7)
+    for number in range(4):
+        at_s = 10.0 * number + 10
+        story.lost(at_s).reached(at_s + 1).main(at_s + 1.1, 50, argv="docker run engine", sure=False, seen_late=True)
+        story.log(at_s + 1.2, SGLANG_BANNER, inode=7)
+    assert (story.word, len(story.verdict.attempts)) == ("starting", 1)
+    assert story.state.log.inode == 7

@@ -233,3 +233,34 @@ def test_ready_does_not_follow_from_answers_of_an_attempt_that_ended() -> None:
     story = Transcript(ready="http").main(0.1, 100).health(0.2)
     assert story.word == "ready"
     assert story.exited(1.0, 100).main(2.0, 101).word == "starting"
+
+
+def test_another_start_time_behind_an_address_is_another_life() -> None:
+    story = Transcript(OTHER).models(10, "m", server_started="2.0").token(10.1)
+    assert story.word == "ready"
+    story.health(20, server_started="2.4").health(21, status=503, server_started="2.4")
+    assert len(story.verdict.attempts) == 0
+    story.health(40, server_started="30.5")
+    assert story.word == "starting"
+    assert [attempt.ready_s for attempt in story.verdict.attempts] == [10.1, None]
+    story.models(41, "m", server_started="30.5").token(41.1)
+    assert (story.words, len(story.verdict.attempts)) == (["starting", "ready", "starting", "ready"], 2)
+
+
+def test_start_times_of_several_api_processes_are_one_life() -> None:
+    story = Transcript(OTHER).models(10, "m", server_started="2.0").token(10.1)
+    for at_s in range(11, 20):
+        story.health(at_s, status=(200, 503)[at_s % 2], server_started=("2.0", "7.5", "4.0")[at_s % 3])
+    assert (story.words, story.verdict.attempts) == (["starting", "ready"], ())
+
+
+def test_start_time_says_nothing_where_the_process_is_seen() -> None:
+    story = Transcript().ready(10).health(11, server_started="2.0").health(30, status=503, server_started="25.0")
+    assert (story.words, len(story.verdict.attempts)) == (["starting", "ready"], 1)
+
+
+def test_start_time_that_is_no_time_says_nothing() -> None:
+    story = Transcript(OTHER).models(10, "m", server_started="2.0").token(10.1)
+    for at_s, text in enumerate(("nan", "inf", "soon", "", "1e999"), 11):
+        story.health(at_s, status=(200, 503)[at_s % 2], server_started=text)
+    assert story.words == ["starting", "ready"]

@@ -295,3 +295,11 @@ def test_children_of_a_start_that_come_and_go_are_nothing() -> None:
 
 def test_starting_verdict_has_the_exit_code_of_a_watch_that_ends_first() -> None:
     assert loading().verdict.exit_code == 12
+
+
+def test_failing_is_not_busy_for_a_token_of_ours_that_the_counters_show_late() -> None:
+    story = Transcript(VLLM).ready(10.0).metrics(11.0, 1)
+    story.token(20.0).metrics(20.001, 1).metrics(25.0, 2)  # read a moment before our token was counted, told after it
+    for at_s in (30.0, 30.2, 30.5, 36.0):
+        story.fail(at_s)
+    assert story.words == ["starting", "ready", "unhealthy"]

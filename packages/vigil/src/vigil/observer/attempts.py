@@ -7,7 +7,7 @@ from .deaths import Deaths
 from .exchange import Target
 from .keys import KeyRing
 from .life import Exit, Life, read_boot_id, read_exit, read_life, read_stop
-from .mains import Choice, choose_main, is_wrapper
+from .mains import Choice, choose_main, is_helper, is_wrapper
 from .oom import OomCounter
 from .process import Arrivals, Stat, age_s, is_alive, read_stat
 from .report import ARGV_CHARS, ARGV_WORDS, TITLE_CHARS, Reporter
@@ -72,6 +72,7 @@ class Attempts:
         self._sure_seen = False
         self._had_main = False
         self._stop_told = False
+        self._quiet_s = 0.0
         self._fast_until_s = 0.0
         self._search_s = 0.0
         self._grown_s = 0.0
@@ -190,6 +191,7 @@ class Attempts:
         self._root = (stat.pid, stat.start_ticks)
         self._had_main = False
         self._sure_seen = False
+        self._quiet_s = now
         self.tree = Tree(stat, self._arrivals, now, adopter)
         self._deaths.add(stat.pid, stat.start_ticks)
 
@@ -206,7 +208,7 @@ class Attempts:
         self._settled = self.tree.version
         current = self.main.pid if self.main else None
         choice = choose_main(self._root[0], self.tree.processes(current), self._watch.main_signs, current)
-        if choice is None and not self._had_main and self._root_died_s is None and age_s(self._root[1]) > GRACE_S:
+        if choice is None and not self._had_main and self._root_died_s is None and self._works_itself(self.tree):
             choice = Choice(self._root[0], sure=False)
         if choice is None or (self._sure_seen and not choice.sure):
             return
@@ -220,6 +222,16 @@ class Attempts:
         elif member.pid == self.main.pid and member.argv != self.main.argv:  # it executed again, or took a title
             self._keys.follow(member.pid, member.start_ticks, member.argv)
             self.main = self.main._replace(argv=member.argv, sure=self.main.sure or choice.sure)
+
+    def _works_itself(self, tree: Tree) -> bool:
+        """Say whether a root that is a shell does the work itself: for a while no script came and went below it."""
+        now = time.monotonic()
+        if any(
+            pid != tree.root and age_s(member.start_ticks) < GRACE_S and not is_helper(member.names)
+            for pid, member in tree.members.items()
+        ):
+            self._quiet_s = now
+        return now - self._quiet_s > GRACE_S
 
     def _replaces(self, choice: Choice, main: Main) -> bool:
         if choice.pid != main.pid:

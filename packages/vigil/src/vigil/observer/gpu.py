@@ -10,7 +10,7 @@ PATIENCE_S = 0.05
 
 
 class GpuUse(NamedTuple):
-    """`used_bytes`: memory of our processes, over all GPUs, None where it is not told. `busy`: load of the busiest GPU, 0 to 1."""
+    """`used_bytes`: memory of our processes over all GPUs, None where it is not told. `busy`: load of the busiest one, 0 to 1."""
 
     used_bytes: Optional[int]
     busy: Optional[float]

@@ -7,7 +7,6 @@ from typing import Optional, Sequence, Tuple
 from .process import is_alive, read_environ
 from .redact import Redactor, flag_values, secrets_of
 
-
 OWN = ("ours", "adopted")
 
 
@@ -25,7 +24,7 @@ class KeyRing:
         self._given = given
         self._flags = tuple(flags)
         self._variables = tuple(variables)
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._main: Optional[Tuple[int, int, Tuple[str, ...]]] = None
         self._found: Optional[str] = None
         self._owner: Optional[str] = None
@@ -47,6 +46,15 @@ class KeyRing:
         """Learn whose the port is now, in the words of `PortOpened`; None: nobody listens, or it is not known."""
         with self._lock:
             self._owner = owner
+            self._lock.notify_all()
+
+    def await_owner(self, timeout_s: float) -> bool:
+        """Wait until it is told whose the port is, where a key was read and waits for that. Return True where it may now go."""
+        with self._lock:
+            if self._given or self._found is None or self._owner is not None:
+                return False
+            self._lock.wait_for(lambda: self._owner is not None, timeout_s)
+            return self._owner in OWN
 
     def key(self) -> Optional[str]:
         """Return the key to send to the port as it is held now, or None."""

@@ -184,9 +184,8 @@ class Launcher:
             ("oom_killed", "true" if self._oom else "false"),
             ("at_wall_s", "%.3f" % time.time()),
         )
-        if not over:
-            words += (("over", "false"),)
-        text = "{%s}" % ", ".join('"%s": %s' % word for word in words)
+        so_far = () if over else (("over", "false"),)
+        text = "{%s}" % ", ".join('"%s": %s' % word for word in words + so_far)
         try:
             fill(os.path.join(self._folder, b"exit.json"), text.encode("ascii"))
         except OSError:

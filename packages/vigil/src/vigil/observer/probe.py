@@ -10,6 +10,8 @@ from .exchange import Reply, Target, exchange
 from .keys import KeyRing
 from .report import BODY_CHARS, Reporter
 
+KEY_REFUSED = (401, 403)
+OWNER_S = 0.5
 MODELS = 64
 MODEL_CHARS = 200
 METRICS_BYTES = 4 << 20
@@ -77,6 +79,10 @@ class Probe:
         if self.standing.stopped:
             return
         self._answered(reply)
+        if reply.status in KEY_REFUSED and self._keys.await_owner(
+            OWNER_S
+        ):  # it answered before we saw whose port it is
+            reply = exchange(self._target, "GET", self._path, self._timeout_s, key=self._keys.key())
         models = read_models(reply.body) if reply.status == 200 else ()  # noqa: PLR2004
         location = reply.headers.get("location", "")
         outcome = (reply.status, reply.error, models, location, reply.headers.get("process-start-time-unix"))

@@ -169,5 +169,8 @@ def on_metrics_seen(state: State, fact: MetricsSeen, _table: EngineTable) -> Sta
     grew = 0.0
     if before is not None and fact.tokens_total is not None and before.tokens_total is not None:
         grew = fact.tokens_total - before.tokens_total
-    ours = flow.ours_since_metrics + (SPECULATING_TOKENS if serving.asked_s is not None or serving.vain else 0)
-    return replace(state, flow=Flow(metrics=fact, alive_s=state.now_s if grew > ours else flow.alive_s))
+    # Counters that were read just before our token was counted are told just after it: it shows in the next reading.
+    ours = flow.ours_since_metrics + flow.ours_before
+    ours += SPECULATING_TOKENS if serving.asked_s is not None or serving.vain else 0
+    alive_s = state.now_s if grew > ours else flow.alive_s
+    return replace(state, flow=Flow(metrics=fact, alive_s=alive_s, ours_before=flow.ours_since_metrics))

@@ -51,9 +51,9 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt in full.
 
     `opened`: its first banner was seen, at `banner_s`. `sure`: its process proves that nothing restarted. `shed`: a child that
-    was there at its banner has ended since. `wrapped`: a shell or supervisor above it can start another. `late`: it ran before we looked, so that what the log held then may be its own. `command`:
-    its command line without numbers. `by_log`: only the log showed its beginning. `asked`: its end was asked for. `tail`:
-    its last lines, once it has ended.
+    was there at its banner has ended since. `wrapped`: a shell or supervisor above it can start another. `late`: it ran
+    before we looked, so that what the log held then may be its own. `command`: its command line without numbers. `by_log`:
+    only the log showed its beginning. `asked`: its end was asked for. `tail`: its last lines, once it has ended.
     """
 
     n: int
@@ -200,11 +200,15 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens that flow for others: when they were last seen to, and the server's counters."""
+    """Tokens that flow for others: when they were last seen to, and the server's counters.
+
+    `ours_since_metrics`, `ours_before`: our own tokens since the counters were told, and between that and the time before.
+    """
 
     alive_s: float | None = None
     metrics: MetricsSeen | None = None
     ours_since_metrics: int = 0
+    ours_before: int = 0
 
 
 class Movement(msgspec.Struct, frozen=True, kw_only=True):
