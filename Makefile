@@ -36,7 +36,7 @@ test-engines: .venv/.installed ## the heavy engines: vLLM and SGLang on the CPU
 	bash tests/real/install-vllm.sh
 	bash tests/real/install-sglang.sh
 	.engines/vllm/bin/python tests/real/make_model.py
-	$(BIN)/pytest -m engine --timeout 1200
+	$(BIN)/pytest -m engine --timeout 1200 --durations 8 tests/real
 
 faults: .venv/.installed ## every fault of the table, here and over a real sshd
 	bash tests/install-system.sh

@@ -6,7 +6,7 @@ import math
 import os
 import platform
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """One measurement: `values` in `unit`; `judged` is the number that the target is for, p95 unless said otherwise."""
+    """One measurement: `values` in `unit`. The target is for p95, or with `at_least` for the median.
+
+    `failed`: events that gave no figure; with one of them no target is reached.
+    """
 
     what: str
     unit: str
@@ -22,7 +25,7 @@ class Figure:
     target: float | None = None
     at_least: bool = False
     note: str = ""
-    judge_median: bool = False
+    failed: int = 0
 
     @property
     def median(self) -> float:
@@ -39,7 +42,9 @@ class Figure:
         """Say whether the target is reached; None where there is none."""
         if self.target is None:
             return None
-        judged = self.median if self.judge_median or self.at_least else self.p95
+        judged = self.median if self.at_least else self.p95
+        if self.failed:
+            return False
         return judged >= self.target if self.at_least else judged <= self.target
 
     def row(self) -> dict[str, Any]:
@@ -54,8 +59,17 @@ class Figure:
             "n": len(self.values),
             "target": None if self.target is None else f"{'>=' if self.at_least else '<='} {self.target:g}",
             "reached": None if reached is None else "yes" if reached else "NO",
-            "note": self.note,
+            "note": f"{self.failed} more gave no figure; {self.note}" if self.failed else self.note,
         }
+
+
+def gathered(what: str, unit: str, values: Iterable[float | None], target: float, note: str = "") -> Figure:
+    """Return the figure of events, of which some may have given none."""
+    all_values = tuple(values)
+    known = tuple(value for value in all_values if value is not None)
+    if not known:
+        raise RuntimeError(f"{what}: not one of {len(all_values)} gave a figure")
+    return Figure(what, unit, known, target, note=note, failed=len(all_values) - len(known))
 
 
 def shorten(value: float) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any
 import anyio
 
 import vigil
+from sshd import HOST, Sshd
+from vigil.errors import VigilError
 from vigil.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,18 +28,11 @@ LIMIT_S = 90.0
 
 @dataclass(frozen=True)
 class Told:
-    """A verdict and the moment at which it was out (Unix time, seconds); `ended`: the attempts that had ended by then."""
+    """A verdict and the moment at which it was out (Unix time, seconds); `dead`: who died last by its account."""
 
     word: str
     at_s: float
-    ended: int
-
-
-def free_port() -> int:
-    """Return a loopback port that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    dead: int | None
 
 
 def fake(style: str, port: int, mark: Path, *flags: str) -> tuple[str, ...]:
@@ -62,6 +57,19 @@ def moments(mark: Path, kind: str) -> list[float]:
     return [float(line.split()[1]) for line in lines if line.startswith(f"{kind} ")]
 
 
+def deaths(mark: Path) -> dict[int, float]:
+    """Return when each life of the fake died by its own account, by its pid."""
+    found: dict[int, float] = {}
+    pid = 0
+    for line in mark.read_text().splitlines() if mark.exists() else []:
+        what, at_s, *detail = line.split()
+        if what == "BORN":
+            pid = int(detail[0])
+        elif what == "FAULT":
+            found[pid] = float(at_s)
+    return found
+
+
 def ask_library(plan: vigil.Plan, *, follow: bool = False) -> Told:
     """Watch a plan in this process; return the last verdict and when it came."""
 
@@ -72,7 +80,11 @@ def ask_library(plan: vigil.Plan, *, follow: bool = False) -> Told:
                 async for verdict in watching:
                     told = verdict, time.time()
         assert told is not None  # noqa: S101 - a watch ends with a verdict
-        return Told(told[0].word, told[1], sum(one.ended_s is not None for one in told[0].attempts))
+        return Told(
+            told[0].word,
+            told[1],
+            next((one.pid for one in reversed(told[0].attempts) if one.ended_s is not None), None),
+        )
 
     return anyio.run(watch)
 
@@ -90,7 +102,24 @@ def ask_command(words: Sequence[str], env: dict[str, str] | None = None) -> Told
         line = running.stdout.readline()
         at_s = time.time()
     said: dict[str, Any] = json.loads(line)
-    return Told(said["verdict"], at_s, sum(one["ended_s"] is not None for one in said["attempts"]))
+    return Told(
+        said["verdict"],
+        at_s,
+        next((one["pid"] for one in reversed(said["attempts"]) if one["ended_s"] is not None), None),
+    )
+
+
+def attempted(ask: Callable[[], Told], wanted: str) -> Told | None:
+    """Return the verdict, or None where there was none or another one than `wanted`, which is then printed."""
+    try:
+        told = ask()
+    except (VigilError, TimeoutError, ValueError) as error:
+        print(f"no verdict: {error!r}", file=sys.stderr, flush=True)
+        return None
+    if told.word == wanted:
+        return told
+    print(f"{told.word} in place of {wanted}", file=sys.stderr, flush=True)
+    return None
 
 
 def stop(name: str, env: dict[str, str] | None = None) -> None:
@@ -102,8 +131,6 @@ def stop(name: str, env: dict[str, str] | None = None) -> None:
 @contextmanager
 def own_ssh(folder: Path) -> Iterator[str]:
     """Start an sshd on loopback whose host `ssh` finds; yield its name. The far side has a state folder of its own."""
-    from sshd import HOST, Sshd  # noqa: PLC0415 - needs the path of tests/
-
     far = {"XDG_STATE_HOME": str(folder / "far"), "PATH": os.environ["PATH"]}
     with Sshd(env=far) as server:
         before = os.environ["PATH"]

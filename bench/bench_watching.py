@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_figures import Figure
-from bench_servers import PYTHON, fake, free_port, stop
+from bench_servers import PYTHON, fake, stop
+from sshd import free_port
 
 CORE_PERCENT, MEMORY_MIB, TOKENS_PER_MINUTE = 0.3, 60.0, 6.0
 SETTLED_S = 35.0  # titles and children of a young process are read more often

@@ -7,6 +7,7 @@ import pathlib
 import platform
 import re
 import statistics
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from fault_run import ROOT, Outcome
 RESULTS = ROOT / "docs" / "results" / "faults.json"
 TRACES = ROOT / "tests" / "traces"
 VERDICTS = TRACES / "faults.json"
+_keeping = threading.Lock()
 LINE = "{mark:3} {group:28.28} {name:40.40} {where:5} {expected:24.24} {said:24.24} {cause:9} {after:>10} {took:>9}"
 HEAD = {
     "mark": "", "group": "group", "name": "fault", "where": "where", "expected": "expected", "said": "verdict",
@@ -96,13 +98,10 @@ def keep_trace(outcome: Outcome, recorded: pathlib.Path) -> None:
     """Keep a row's trace, and beside it the verdict that it must replay to."""
     if outcome.where != outcome.row.where[0]:
         return
-    TRACES.mkdir(parents=True, exist_ok=True)
-    (TRACES / trace_name(outcome)).write_bytes(recorded.read_bytes())
-    kept = json.loads(VERDICTS.read_text()) if VERDICTS.exists() else {}
-    kept[trace_name(outcome)] = {
-        "row": outcome.row.name,
-        "where": outcome.where,
-        "verdict": outcome.said[-1],
-        "cause": outcome.cause,
-    }
-    VERDICTS.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
+    told = {"row": outcome.row.name, "where": outcome.where, "verdict": outcome.said[-1], "cause": outcome.cause}
+    with _keeping:  # rows end side by side
+        TRACES.mkdir(parents=True, exist_ok=True)
+        (TRACES / trace_name(outcome)).write_bytes(recorded.read_bytes())
+        kept = json.loads(VERDICTS.read_text()) if VERDICTS.exists() else {}
+        kept[trace_name(outcome)] = told
+        VERDICTS.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")

@@ -196,8 +196,8 @@ class Run:
         """Return the whole command line of the fake."""
         row = self.row
         plain = "{mark}" in row.command
-        late = ("--when-asked",) if self.where == SSH and not plain else ()  # our own arrival there is not scaled
-        extra = () if plain else ("--mark", "{mark}", "--scale", "{scale}", *late)
+        # Our own arrival is not scaled: what goes wrong once it is ready waits for us.
+        extra = () if plain else ("--mark", "{mark}", "--scale", "{scale}", "--when-asked")
         return self.expand((*row.wrap, *row.command, *row.faults, *extra))
 
     def _way(self) -> list[str]:

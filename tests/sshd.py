@@ -217,8 +217,12 @@ class Sshd:
         (self.folder / "known_hosts").write_text(f"{HOST} {(self.folder / 'host_key.pub').read_text()}")
 
     def _write_configuration(self) -> None:
-        pairs = " ".join(f'"{name}={value}"' for name, value in self._env.items())
-        text = SERVER.format(port=self.port, folder=self.folder, extra=f"SetEnv {pairs}" if pairs else "")
+        home = (
+            self.folder / "home"
+        )  # what the user's own shell does at a login is none of a test's business, and may be slow
+        home.mkdir()
+        pairs = " ".join(f'"{name}={value}"' for name, value in {"HOME": str(home), **self._env}.items())
+        text = SERVER.format(port=self.port, folder=self.folder, extra=f"SetEnv {pairs}")
         (self.folder / "sshd_config").write_text(text)
 
     def _write_client(self) -> None:

@@ -50,9 +50,11 @@ class Watching:
         """Return the first such fact (behind the fact `after`), waiting for it."""
         deadline = time.monotonic() + PATIENCE_S
         with self._news:
+            seen = self.facts.index(after) + 1 if after is not None else 0
             while True:
-                start = self.facts.index(after) + 1 if after is not None else 0
-                for fact in self.facts[start:]:
+                while seen < len(self.facts):
+                    fact = self.facts[seen]
+                    seen += 1
                     assert not isinstance(fact, Exception), fact
                     if isinstance(fact, kind) and test(fact):
                         return fact

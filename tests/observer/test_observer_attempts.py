@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -14,6 +15,7 @@ import pytest
 from vigil import facts
 from vigil.observer import Observer
 from vigil.observer.life import read_boot_id
+from vigil.observer.process import age_s as process_age_s
 from vigil.observer.process import read_stat
 
 WORKER = (
@@ -44,6 +46,11 @@ def write_exit(folder: Path, **fields: Any) -> None:
     (folder / "exit.json").write_text(
         json.dumps({"code": None, "signal": None, "asked_by": None, "left": 0, "oom_killed": False, **fields})
     )
+
+
+def age_s(pid: int) -> float:
+    stat = read_stat(pid)
+    return process_age_s(stat.start_ticks) if stat else 0.0
 
 
 def test_pid_is_followed_to_its_end(watching: Any, start: Any, python: str) -> None:
@@ -400,3 +407,22 @@ def test_children_that_follow_the_main_process_are_no_news(
 
     watching.wait(facts.RootExited)
     assert not [fact for fact in watching.facts if isinstance(fact, facts.ChildExited)]
+
+
+def test_shell_that_runs_one_short_script_after_another_is_not_the_server(
+    watching: Any, start: Any, tmp_path: Path
+) -> None:
+    script = tmp_path / "dies.sh"
+    script.write_text("#!/bin/sh\nexit 1\n")
+    script.chmod(0o755)
+    loop = start("sh", "-c", f"while :; do {script}; sleep 0.03; done")
+    while age_s(loop.pid) < 1.5:  # as old as a loop is when we come to it over a slow line
+        select.select([], [], [], 0.05)
+
+    watching.watch(pid=loop.pid)
+
+    first = watching.wait(facts.Ticked)
+    second = watching.wait(facts.Ticked, after=first)
+    watching.wait(facts.Ticked, after=second)
+    started = [fact.pid for fact in watching.facts if isinstance(fact, facts.MainStarted)]
+    assert loop.pid not in started

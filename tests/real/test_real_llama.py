@@ -5,15 +5,13 @@ import re
 import shlex
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from real_runs import Site, alive, assert_phases_sane, free_port, pid_of, until
+from real_runs import CARRIED, Site, alive, assert_phases_sane, free_port, pid_of, until
 
-from sshd import HOST, Sshd, sshd
-
-assert sshd  # the fixture
+from sshd import HOST, Sshd, find_sshd
 
 KEY = "sk-real-llama-4711"
 
@@ -57,7 +55,7 @@ def test_llama_starts_is_listed_and_stops(site: Site, server: Callable[..., list
     )
     assert_phases_sane(done.verdict)
     assert {"loading_weights", "serving"} <= {one["name"] for one in done.verdict["phases"]}
-    assert re.search(rf"^s +ready +{pid_of(done.verdict)} .* llamacpp +{site.url}$", listed, re.MULTILINE)
+    assert re.search(rf"^s +ready .* {pid_of(done.verdict)} .* llamacpp +{site.url}$", listed, re.MULTILINE)
     assert (stopped.rc, stopped.out) == (0, "s stopped (exit code 0)\n")
     assert_gone(site)
 
@@ -152,20 +150,31 @@ def test_llama_key_is_read_from_the_process_and_never_kept(
     assert KEY not in done.out + done.err + site("ps", "--json").out + site("show", "s").out
 
 
+@pytest.fixture
+def host(site: Site, tmp_path: Path) -> Iterator[str]:
+    """The name of a host that the user's own ssh reaches. Its home is empty: no login script of whoever runs this takes part."""
+    if find_sshd() is None:
+        pytest.skip("no sshd here: tests/install-system.sh installs it")
+    home = tmp_path / "home"
+    home.mkdir()
+    logins = {"HOME": str(home), "XDG_STATE_HOME": str(site.state), CARRIED: site.env[CARRIED]}
+    with Sshd(env=logins) as sshd:
+        site.env["PATH"] = f"{sshd.path}:{site.env['PATH']}"
+        yield HOST
+
+
 def test_llama_on_another_host_is_ready_and_its_death_seen(
-    site: Site, server: Callable[..., list[str]], sshd: Sshd
+    site: Site, server: Callable[..., list[str]], host: str
 ) -> None:
-    site.env["PATH"] = f"{sshd.path}:{site.env['PATH']}"
-    sshd.config.write_text(f"SendEnv XDG_STATE_HOME VIGIL_REAL_RUN\n{sshd.config.read_text()}")
-    following = site.watch("llama-ssh-killed", *server(), options=("--on", HOST, "--follow"))
+    following = site.watch("llama-ssh-killed", *server(), options=("--on", host, "--follow"))
     ready = following.until("ready")
-    listed = site("ps", "--on", HOST).out
+    # A verdict is told first and written down on the host then.
+    until(lambda: re.search(r"^s +ready", site("ps", "--on", host).out, re.MULTILINE), "ready in the list", 30.0)
     os.kill(pid_of(ready), signal.SIGKILL)
     done = following.end()
     site.keep("llama-ssh-killed", done)
 
-    assert (ready["ready_level"], ready["owner"], ready["host"]) == ("token", "verified", HOST)
-    assert re.search(r"^s +ready", listed, re.MULTILINE)
+    assert (ready["ready_level"], ready["owner"], ready["host"]) == ("token", "verified", host)
     assert (done.rc, done.words, done.code) == (4, ["ready", "crashed"], "SIG001")
     assert_gone(site)
 

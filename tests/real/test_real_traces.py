@@ -1,5 +1,6 @@
 """The traces that real engines left replay to the verdicts that were given then (`VIGIL_KEEP_TRACES=1` records them anew)."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,11 @@ KEPT = {TRACES / f"real-{name}.jsonl": wanted for name, wanted in sorted(KNOWN.i
 def told(trace: Path) -> list[Verdict]:
     """Return the verdicts that `vigil up --follow` tells: each change while it serves, and the last one."""
     verdicts = list(replay(trace))
-    return [*(one for one in verdicts[:-2] if one.word in SERVING), verdicts[-1]]
+    serving = [one for one in verdicts if one.word in SERVING]
+    changes = [
+        one for before, one in itertools.pairwise([None, *serving]) if before is None or before.word is not one.word
+    ]
+    return changes if verdicts[-1].word in SERVING else [*changes, verdicts[-1]]
 
 
 @pytest.mark.parametrize("trace", KEPT, ids=[trace.stem for trace in KEPT])

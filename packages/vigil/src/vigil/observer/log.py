@@ -10,7 +10,7 @@ from .lines import LineSplitter, RawLine, show, strip_escapes
 from .report import Reporter
 
 CHUNK_BYTES = 256 * 1024
-SMALLEST_CHUNK_BYTES = 4096
+SMALLEST_CHUNK_BYTES = 16 * 1024
 TURN_BYTES = 4 << 20
 DRAIN_S = 5.0  # an end that was not drained by then was told without
 TURN_S = 0.02  # an end of a process must not wait behind a flood of lines
@@ -219,9 +219,9 @@ class LogTail:
             end = min(end, self._history_end)
         begun = self._position
         silent = False
-        spent_s = 0.0
-        while self._position < end and spent_s < TURN_S:
-            begun_s = time.monotonic()
+        until_s = time.monotonic() + TURN_S
+        while self._position < end and time.monotonic() < until_s:
+            spent_s = time.thread_time()
             chunk = os.pread(self._fd, min(self._chunk, end - self._position), self._position)
             if not chunk:
                 break
@@ -234,20 +234,19 @@ class LogTail:
             silent = not lines
             if lines:
                 self._ship(lines, history=history)
-            spent_s += self._pace(time.monotonic() - begun_s)
+            self._pace(time.thread_time() - spent_s)
         if self._position > begun:
             self._grew_s = now
             if silent:  # growth without a complete line is news as well
                 self._ship([], history=history)
         return self._position < self._size
 
-    def _pace(self, took_s: float) -> float:
-        """Read more at once where it is quick, less where lines are many or dear: a turn's length hangs on it."""
+    def _pace(self, took_s: float) -> None:
+        """Read more at once where it costs little, less where lines are many or dear: a turn's length hangs on it."""
         if took_s > TURN_S / 4:
             self._chunk = max(SMALLEST_CHUNK_BYTES, self._chunk // 4)
         elif took_s < TURN_S / 16:
             self._chunk = min(CHUNK_BYTES, self._chunk * 2)
-        return took_s
 
     def _without_partial(self, chunk: bytes) -> bytes:
         """Drop the rest of the line in whose middle the history begins."""
