@@ -2,7 +2,7 @@
 
     python bench/bench.py [--only deaths|ready|watching|replay|peers]... [--times 20] [--window 60] [--budget 15]
 
-Nothing else should run meanwhile: the load of the machine is kept with the figures. A part of the run replaces only its own
+Nothing else should run meanwhile: the load of the machine is kept with each figure. A run of some parts replaces only their
 rows in docs/results/. A missed target is said in the table; the exit code is 0 all the same, as on a busy machine it says little.
 """
 
@@ -61,7 +61,14 @@ def replay(_folder: Path, _options: argparse.Namespace) -> Iterator[Figure]:
     for row in kept["rows"]:
         rates = tuple(float(rate) for rate in row["rates_per_s"])
         what = f"replay of {row['facts']} facts in the words of {row['engine']}, decoding included"
-        yield Figure(what, "facts/s", rates, replay_speed.WANTED_PER_S, at_least=True, note="judged by the median")
+        yield Figure(
+            what,
+            "facts/s",
+            rates,
+            replay_speed.WANTED_PER_S,
+            at_least=True,
+            note=f"by the median; {row['facts_per_cpu_s']} a second of processor time",
+        )
 
 
 PARTS: dict[str, Part] = {"watching": watching, "deaths": deaths, "ready": ready, "replay": replay}
@@ -78,10 +85,11 @@ def main() -> None:
                 continue
             began_s, before = time.monotonic(), load()
             for figure in part(Path(folder), options):
-                rows.append({"part": name, **figure.row(), "load": before})
-                print(f"{name}: {figure.what}: {rows[-1]['median']} {figure.unit}", file=sys.stderr, flush=True)
+                rows.append({"part": name, **figure.row(), "load": before, "measured": time.strftime("%H:%M")})
+                keep(rows)  # a run that is ended early leaves what it has
+                said = "{what}: {median} {unit}, p95 {p95}".format(**rows[-1])
+                print(f"{name}: {said}", file=sys.stderr, flush=True)
             print(f"{name} took {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
-    keep(rows)
     print(lay_out(rows))
     if "peers" in options.only:
         print(f"\n{bench_peers.measure(RESULTS / 'peers.json', options.budget)}")
@@ -101,11 +109,11 @@ def read_options() -> argparse.Namespace:
 
 
 def keep(rows: list[dict[str, Any]]) -> None:
-    """Keep the rows with the machine and the date; rows of parts that were not measured now stay."""
+    """Keep the rows with the machine and the date; rows that were not measured now stay."""
     path = RESULTS / "bench.json"
     before = json.loads(path.read_text()) if path.exists() else {}
-    measured = {row["part"] for row in rows}
-    left = [row for row in before.get("rows", []) if row["part"] not in measured]
+    measured = {row["what"] for row in rows}
+    left = [row for row in before.get("rows", []) if row["what"] not in measured]
     order = list(PARTS)
     kept = {
         "schema": 1,
@@ -113,9 +121,8 @@ def keep(rows: list[dict[str, Any]]) -> None:
         "machine": machine(),
         "rows": sorted([*left, *rows], key=lambda row: order.index(row["part"])),
     }
-    if rows:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(kept, indent=1) + "\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":

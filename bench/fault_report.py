@@ -12,6 +12,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from rows import ROWS
+
 from fault_run import ROOT, Outcome
 
 RESULTS = ROOT / "docs" / "results" / "faults.json"
@@ -75,15 +77,23 @@ def entries(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 
 def write(outcomes: Sequence[Outcome], *, scale: float, passes: int, pass_took_s: Sequence[float]) -> None:
-    """Keep the figures as JSON with the machine and the date, one entry a scale. `passes`: those that were played to the end."""
+    """Keep the figures as JSON with the machine and the date, one entry a scale. `passes`: those that were played to the end.
+
+    Rows that were not played this time keep their figures, with the date of those.
+    """
     kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    date = time.strftime("%Y-%m-%d %H:%M:%S %z")
+    new = [{**row, "date": date} for row in entries(outcomes)]
+    known = {(row.name, where) for row in ROWS for where in row.where} - {(row["fault"], row["where"]) for row in new}
+    old = [row for row in kept.get(f"scale {scale:g}", {}).get("rows", ()) if (row["fault"], row["where"]) in known]
     kept[f"scale {scale:g}"] = {
-        "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "date": date,
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
+        "load": round(os.getloadavg()[1], 1),
         "scale": scale,
         "passes": passes,
         "pass_took_s": round(statistics.mean(pass_took_s), 1) if pass_took_s else None,
-        "rows": entries(outcomes),
+        "rows": sorted([*old, *new], key=lambda row: (row["group"], row["fault"], row["where"])),
     }
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")

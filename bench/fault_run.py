@@ -69,7 +69,7 @@ class Run:
         self.row, self.where, self.scale, self.keep = row, where, scale, keep
         self.id = f"{re.sub('[^a-z0-9.-]+', '-', row.name.lower())}-{os.getpid()}-{time.time_ns() % 10**9}"
         self.name = self.id[:60]
-        self.port = free_port()
+        self.port = 0  # taken when it is played: one held long before may be somebody else's by then
         self.said: list[Said] = []
         self.env = {**os.environ, "PYTHONPATH": str(SOURCE)}
         self.exit_code: int | None = None
@@ -154,6 +154,7 @@ class Run:
             self.stack.enter_context(tempfile.TemporaryDirectory(prefix="vigil-row-", ignore_cleanup_errors=True))
         )
         self.mark, self.errors, self.trace = self.folder / "mark", self.folder / "stderr", self.folder / "trace"
+        self.port = free_port()
         self.state = self.folder / "state"
         self.state.mkdir()
         self.env["XDG_STATE_HOME"] = str(self.state)

@@ -202,6 +202,8 @@ LIE_ROWS = (
     # open port says that something is up, and the issue counts this among the lies: the same hung engine as behind a green
     # health path, told after the same minute and not after five.
     lie("nothing-ever-answers", "--load 1s --lie mute --at bound", "unhealthy", checks=("alive",)),
+    lie("hangs-after-ready", "--load 1s --lie hang --at ready --after 5s", "ready", "unhealthy", follow=True),
+    lie("fails-after-ready", "--load 1s --lie fail --at ready --after 5s", "ready", "unhealthy", follow=True, command=VLLM),
     # Law 4 asks for a token, and none can be had without a key: not `ready`. It answers, so that it is not dead either: `degraded`
     # ("it serves, but ...") says both, and its reason that no token was proven.
     lie("refuses-our-key", "--load 1s --lie locked --at bound", "degraded"),

@@ -116,6 +116,7 @@ class Attempts:
     def pids(self, now: float) -> List[int]:
         """Return the pids of the tree as it is at this moment."""
         if self.tree is None and self._root_died_s is None and not self.over:
+            self._search_s = 0.0  # asked for when another listener came: whose it is cannot wait for the next search
             self._find_root(now)
         if self.tree is None:
             return []
