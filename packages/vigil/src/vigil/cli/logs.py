@@ -28,7 +28,7 @@ def command(
     if follow and not end["text"].endswith("\n"):
         shown = shown[:-1]  # what follows begins with that line, whole
     for line in shown[-lines:] if lines else []:
-        print(line)
+        print(line, flush=follow)
     if follow:
         anyio.run(_follow, where, name, end)
 

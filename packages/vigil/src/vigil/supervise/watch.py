@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -68,6 +69,7 @@ class Watch:
         self._offset_s = 0.0
         self._heard_s = 0.0
         self._link_scope: anyio.CancelScope | None = None
+        self._link: Link | None = None
         self._reached = False
         self._told: tuple[object, ...] = ()
         self._finished = anyio.Event()
@@ -193,7 +195,8 @@ class Watch:
                 self._link_scope.cancel()
                 self._take(Lost(at_s=self.elapsed_s, why=f"nothing heard for {silent_s:.0f} s"))
             else:
-                self._take(Ticked(at_s=self.elapsed_s))
+                with suppress(VigilError):  # a line that broke is told by whoever listens at it
+                    await self._order(self._take(Ticked(at_s=self.elapsed_s)))
 
     async def _stay_linked(self) -> None:
         """Keep a line to an observer; where it breaks, try again for as long as the watching lasts."""
@@ -228,19 +231,25 @@ class Watch:
                 raise
             return next(_leaves(ours))
         finally:
-            self._link_scope = None
+            self._link_scope = self._link = None
 
     async def _listen(self, link: Link) -> None:
         async for message in link.messages:
             fact = self._fact_of(message)
             self._heard_s = self.elapsed_s
             self._reached = self._reached or isinstance(fact, Reached)
-            for effect in self._take(fact):
-                command = command_of(effect, self.session.table)
-                if command is not None:
-                    await link.send(command)
+            if isinstance(fact, Reached):
+                self._link = link
+            await self._order(self._take(fact))
             if self.over:
                 return
+
+    async def _order(self, effects: tuple[Effect, ...]) -> None:
+        """Have the observer do what follows from a fact. Without a line nothing is lost: `Reached` begins all orders anew."""
+        for effect in effects:
+            command = command_of(effect, self.session.table)
+            if command is not None and self._link is not None:
+                await self._link.send(command)
 
     def _fact_of(self, message: dict[str, Any]) -> AnyFact:
         """Turn the observer's message into a fact on our time line."""
