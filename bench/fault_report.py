@@ -85,14 +85,16 @@ def write(outcomes: Sequence[Outcome], *, scale: float, passes: int, pass_took_s
     date = time.strftime("%Y-%m-%d %H:%M:%S %z")
     new = [{**row, "date": date} for row in entries(outcomes)]
     known = {(row.name, where) for row in ROWS for where in row.where} - {(row["fault"], row["where"]) for row in new}
-    old = [row for row in kept.get(f"scale {scale:g}", {}).get("rows", ()) if (row["fault"], row["where"]) in known]
+    before = kept.get(f"scale {scale:g}", {})
+    old = [row for row in before.get("rows", ()) if (row["fault"], row["where"]) in known]
+    whole_s = round(statistics.mean(pass_took_s), 1) if pass_took_s and not old else before.get("pass_took_s")
     kept[f"scale {scale:g}"] = {
         "date": date,
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
         "load": round(os.getloadavg()[1], 1),
         "scale": scale,
         "passes": passes,
-        "pass_took_s": round(statistics.mean(pass_took_s), 1) if pass_took_s else None,
+        "pass_took_s": whole_s,
         "rows": sorted([*old, *new], key=lambda row: (row["group"], row["fault"], row["where"])),
     }
     RESULTS.parent.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ MISUSES = {
 @pytest.fixture
 def litter(vigil: Vigil) -> Vigil:
     """Files to stumble over."""
-    header, tick = b'{"schema":1}\n', b'{"kind":"Ticked","at_s":1}\n'
+    header, tick = b'{"schema":1,"plan":{}}\n', b'{"kind":"Ticked","at_s":1}\n'
     files = {
         "bytes": b"\xff\xfe=1\n", "nul": b"A=\0\n", "words": b"A=1\nsekret words\n", "empty": b"", "other": b'{"a": 1}\n' + tick,
         "schema": b'{"schema":99}\n', "broken": header + tick + b'{"kind":"Ti\n' + tick,

@@ -79,7 +79,7 @@ def test_death_leaves_nothing_of_a_tree_that_hides(host: Any) -> None:
 
 
 def test_exit_status_does_not_wait_for_a_deaf_leftover_and_says_that_it_is_not_all(host: Any) -> None:
-    started = host.run(FAMILY + "time.sleep(60)")
+    started = family(host, "time.sleep(60)")
     os.kill(started["life"]["main"]["pid"], signal.SIGKILL)
     exit_file = Path(started["folder"]) / "exit.json"
     first = json.loads(wait_for(lambda: exit_file.read_text().strip(), "the exit status"))
