@@ -7,7 +7,6 @@ from pathlib import Path
 from vigil.errors import UsageError
 from vigil.plan import Plan
 
-HIGHEST_PORT = 65535
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _NUMBER = re.compile(r"[+-]?\d+\Z")
 
@@ -47,6 +46,7 @@ def check_command(plan: Plan) -> None:
 
 def check_port(plan: Plan) -> None:
     """Refuse a port that is none: the server would load for minutes and then die of it."""
+    from vigil.engines.address import HIGHEST_PORT
     from vigil.engines.commandline import flatten, values
     from vigil.engines.registry import detect
 

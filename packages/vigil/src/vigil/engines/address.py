@@ -9,7 +9,7 @@ from vigil.engine_table import EngineTable
 from vigil.engines.commandline import assignments, expand, flatten, program, values
 from vigil.engines.registry import find
 
-_HIGHEST_PORT = 65535
+HIGHEST_PORT = 65535
 _EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "*": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
 _SOCKET_FLAGS = ("--uds",)
@@ -98,7 +98,7 @@ def _port(text: str | None) -> int | None:
     if text is None or not re.fullmatch(r"[0-9]{1,5}", text):
         return None
     port = int(text)
-    return port if 0 < port <= _HIGHEST_PORT else None
+    return port if 0 < port <= HIGHEST_PORT else None
 
 
 def _published(before: Sequence[str], inner: int) -> int | None:

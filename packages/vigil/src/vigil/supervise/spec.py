@@ -6,11 +6,10 @@ from urllib.parse import urlsplit
 
 from vigil.engine_table import EngineTable
 from vigil.engines import TABLES
+from vigil.engines.address import HIGHEST_PORT
 from vigil.errors import UsageError
 from vigil.plan import Plan
 from vigil.verdict import AskToken, Effect, Keep, Look, Probe, ReadMetrics, State
-
-HIGHEST_PORT = 65535
 
 
 def parse_url(url: str) -> tuple[str, str, int]:
@@ -47,11 +46,9 @@ def watch_command(plan: Plan, state: State, table: EngineTable, life: str | None
         "log": plan.log if life is None else (plan.log or state.asked.log),
         "log_offset": log.size if resumed else None,
         "log_inode": log.inode if resumed else None,
-        "log_line": log.line if resumed else None,
         "scheme": scheme,
         "host": host,
         "port": None if plan.job else port,
-        "key_env": None,
         "key": os.environ.get(plan.api_key_env) if plan.api_key_env else None,
         "key_flags": [flag for one in known for flag in one.key_flags],
         "key_variables": [name for one in known for name in one.key_variables],
