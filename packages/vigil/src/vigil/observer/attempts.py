@@ -9,7 +9,7 @@ from .keys import KeyRing
 from .life import Exit, Life, read_boot_id, read_exit, read_life, read_stop
 from .mains import Choice, choose_main, is_helper, is_wrapper
 from .oom import OomCounter
-from .process import Arrivals, Stat, age_s, is_alive, read_stat
+from .process import Arrivals, Stat, age_s, is_alive, read_argv, read_stat
 from .report import ARGV_CHARS, ARGV_WORDS, TITLE_CHARS, Reporter
 from .roots import find_by_log, find_by_port, find_by_text
 from .tree import TITLED_S, Member, Tree
@@ -194,6 +194,7 @@ class Attempts:
         self._sure_seen = False
         self._quiet_s = now
         self.tree = Tree(stat, self._arrivals, now, adopter)
+        self._keys.know(stat.pid, read_argv(stat.pid))  # a script may echo what it alone was given
         self._deaths.add(stat.pid, stat.start_ticks)
 
     # --- the main process

@@ -32,9 +32,13 @@ class KeyRing:
         if given:
             redactor.learn([given])
 
-    def follow(self, pid: int, start_ticks: int, argv: Sequence[str]) -> None:
-        """Take the secrets of the server's main process: they must not be seen in anything that follows."""
+    def know(self, pid: int, argv: Sequence[str]) -> None:
+        """Keep the secrets of a process out of everything that follows."""
         self._redactor.learn(secrets_of(argv, read_environ(pid), self._flags))
+
+    def follow(self, pid: int, start_ticks: int, argv: Sequence[str]) -> None:
+        """Know the secrets of the server's main process, and take its API key for our probes."""
+        self.know(pid, argv)
         with self._lock:
             same = self._main is not None and self._main[:2] == (pid, start_ticks)
             if same and self._found and not flag_values(argv, self._flags):
