@@ -222,7 +222,7 @@ def test_leftovers_of_a_detached_start_within_the_tree_go_on(host: Any) -> None:
         "import json, subprocess, sys\n"
         "from vigil.hosts.bundle import LOADER, program\n"
         "spec = {'name': 'inner', 'command': ['sleep', '60'], 'plan': {}}\n"
-        "request = program('desk', json.dumps({'verb': 'launch', 'args': {'spec': spec}}))\n"
+        "request = program('launcher', 'desk', json.dumps({'verb': 'launch', 'args': {'spec': spec}}))\n"
         "subprocess.run([sys.executable, '-I', '-S', '-c', LOADER], input=request, check=True)\n"
     )
     outer = host.launch(sys.executable, str(inner), name="outer", env={"PYTHONPATH": os.pathsep.join(sys.path)})

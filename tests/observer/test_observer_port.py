@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vigil import facts
-from vigil.observer import taken
+from vigil.launcher import taken
 from vigil.observer.exchange import Reply, make_target
 from vigil.observer.port import PortWatch
 from vigil.observer.report import Reporter

@@ -1,4 +1,4 @@
-"""The observer package as one text, to be run by a `python3` on a host where nothing is installed.
+"""What runs beside a server, the observer and the launcher, as one text for a `python3` where nothing is installed.
 
 The text is fed over standard input to a one-line loader that reads its length first, so that standard input stays open for
 commands afterwards (`python3 -` alone would run only at end of input).
@@ -27,10 +27,11 @@ if sys.version_info < (3, 9):
     sys.exit(4)
 from importlib.machinery import ModuleSpec
 SOURCES = {sources!r}
+PACKAGES = {packages!r}
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name in SOURCES:
-            return ModuleSpec(name, self, is_package=name == "vigil_observer")
+            return ModuleSpec(name, self, is_package=name in PACKAGES)
     def create_module(self, spec):
         return None
     def exec_module(self, module):
@@ -40,35 +41,40 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 
 import json
-from vigil_observer import {module}
+from vigil_beside.{room} import {module}
 {module}.main({argument})
 """
 
 
-_IMPORTED = re.compile(r"^\s*from \.(\w*) import (.+)$", re.MULTILINE)
+_ROOMS = ("observer", "launcher")
+_PACKAGES = {"vigil_beside": "", **{f"vigil_beside.{room}": "" for room in _ROOMS}}
+_IMPORTED = re.compile(r"^\s*from \.(?:\.(\w+)\.)?(\w*) import (.+)$", re.MULTILINE)
 
 
 @functools.cache
-def _sources(module: str) -> dict[str, str]:
-    """Return the package's modules that `module` needs, by name: a host compiles no more than it runs."""
-    folder = resources.files("vigil.observer")
-    needed, found = [module], {"vigil_observer": ""}
+def _sources(room: str, module: str) -> dict[str, str]:
+    """Return the modules that one needs, by name: a host compiles no more than it runs."""
+    needed, found = [(room, module)], dict(_PACKAGES)
     while needed:
-        name = needed.pop()
-        if f"vigil_observer.{name}" in found:
+        place, name = needed.pop()
+        if f"vigil_beside.{place}.{name}" in found:
             continue
-        text = folder.joinpath(f"{name}.py").read_text("utf-8")
-        found[f"vigil_observer.{name}"] = text
-        for origin, names in _IMPORTED.findall(text):
-            needed += [origin] if origin else [word.strip() for word in names.split("#")[0].split(",")]
+        text = resources.files(f"vigil.{place}").joinpath(f"{name}.py").read_text("utf-8")
+        found[f"vigil_beside.{place}.{name}"] = text
+        for elsewhere, origin, names in _IMPORTED.findall(text):
+            modules = [origin] if origin else [word.strip() for word in names.split("#")[0].split(",")]
+            needed += [(elsewhere or place, one) for one in modules]
     return found
 
 
-def program(module: str, argument: str = "") -> bytes:
+def program(room: str, module: str, argument: str = "") -> bytes:
     """Return the bytes for the loader's standard input: nine characters of length, then the program.
 
-    `module` is one of the observer package with a `main`; `argument`, where given, is JSON that is handed to it.
+    `module` is one of `room` (`observer` or `launcher`) with a `main`; `argument`, where given, is JSON that is handed to it.
     """
     literal = f"json.loads({argument!r})" if argument else ""
-    text = _PROGRAM.format(sources=_sources(module), module=module, argument=literal).encode()
+    sources = _sources(room, module)
+    text = _PROGRAM.format(
+        sources=sources, packages=tuple(_PACKAGES), room=room, module=module, argument=literal
+    ).encode()
     return b"%08d\n" % len(text) + text

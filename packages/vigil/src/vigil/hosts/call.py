@@ -46,7 +46,7 @@ async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any)
     Raises `UsageError`, `StateError` or `CommandError` as the desk says, `NoPythonError` or `UnreachableError` where it could
     not be asked.
     """
-    request = program("desk", json.dumps({"verb": verb, "args": args}))
+    request = program("launcher", "desk", json.dumps({"verb": verb, "args": args}))
     try:
         process = await anyio.open_process(reach.command, stderr=subprocess.PIPE, start_new_session=True)
     except OSError as error:

@@ -144,7 +144,7 @@ async def _open_remote(reach: Reach) -> AsyncIterator[_RemoteLink]:
             tasks.start_soon(link.read_stderr)
             assert process.stdin is not None  # noqa: S101 - opened with a pipe
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the exit status says it better
-                await process.stdin.send(program("stdio"))
+                await process.stdin.send(program("observer", "stdio"))
             yield link
             tasks.cancel_scope.cancel()
     finally:

@@ -6,22 +6,19 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from .deaths import Deaths
 from .exchange import Target
 from .keys import KeyRing
-from .life import Exit, Life, read_boot_id, read_exit, read_life, read_stop
+from .life import Exit
 from .mains import Choice, choose_main, is_helper, is_wrapper
 from .oom import OomCounter
-from .process import Arrivals, Stat, age_s, is_alive, read_argv, read_stat
+from .process import Arrivals, Stat, age_s, read_argv
 from .report import ARGV_CHARS, ARGV_WORDS, TITLE_CHARS, Reporter
-from .roots import find_by_log, find_by_port, find_by_text
+from .root import EXIT_WAIT_S, Root
 from .tree import TITLED_S, Member, Tree
 from .watch import Watch
 
 GRACE_S = 1.0  # a shell that started nothing for this long does the work itself
 LATE_S = 2.0  # a process older than this when we began ran already
-EXIT_WAIT_S = 2.0  # how long the launcher may take to write the exit code down
-LEFT_WAIT_S = 0.5  # how long what is left of its tree may take to end, before the end is told without it
 HURRY_S = 5.0  # how long a dead root is looked after at the fastest pace
 FAST_S = 30.0  # after an end the next attempt is looked for at the fastest pace for this long
-SEARCH_SHARE = 20  # a search that takes t is not made more often than every 20 t
 SETTLED_S = 2.0  # how often the tree of a main process that is not young is looked over for new children
 SIGKILL = 9
 BY_CHARS = 200
@@ -53,28 +50,22 @@ class Attempts:
         drain: Callable[[float], bool],
     ) -> None:
         self.tree: Optional[Tree] = None
-        self.life: Optional[Life] = None
+        self.root = Root(watch, target, report)
         self.main: Optional[Main] = None
-        self.adopted = False
         self.over = False
         self._watch = watch
-        self._target = target
         self._report = report
         self._deaths = deaths
         self._keys = keys
         self._drain = drain
         self._arrivals = Arrivals()
         self._began_s = time.monotonic()
-        self._root: Tuple[int, int] = (0, 0)
-        self._root_died_s: Optional[float] = None
-        self._rebooted = False
         self._ending_s: Optional[float] = None
         self._sure_seen = False
         self._had_main = False
         self._stop_told = False
         self._quiet_s = 0.0
         self._fast_until_s = 0.0
-        self._search_s = 0.0
         self._grown_s = 0.0
         self._told = -1  # the tree's version at the last look for children
         self._settled = -1  # the tree's version at the last choice of a main process
@@ -84,19 +75,19 @@ class Attempts:
     @property
     def hurried(self) -> bool:
         """Tell whether an end is being settled, so that the loop should turn every few milliseconds."""
-        if self.over or self._root_died_s is None or self.main is not None:
+        if self.over or self.root.died_s is None or self.main is not None:
             return self._ending_s is not None
-        return time.monotonic() - self._root_died_s < HURRY_S
+        return time.monotonic() - self.root.died_s < HURRY_S
 
     @property
     def fast_until_s(self) -> float:
         """Return until when new attempts are looked for at the fastest pace, whatever was commanded."""
-        return self._fast_until_s if self.main is None and self._root_died_s is None else 0.0
+        return self._fast_until_s if self.main is None and self.root.died_s is None else 0.0
 
     def glance(self, now: float) -> None:
         """Look for the next main process while there is none. Cheap: it may run fifty times a second."""
         if self.main is None and not self.over:
-            if self.tree is None and self._watch.life is not None and self._root_died_s is None:
+            if self.tree is None and self._watch.life is not None and self.root.died_s is None:
                 self._find_root(now)
             self._grow(now)
             self._settle()
@@ -105,7 +96,7 @@ class Attempts:
         """Look at everything: the root where there is none, the tree, the children. Return the stats that were read."""
         if self.over:
             return []
-        if self.tree is None and self._root_died_s is None:
+        if self.tree is None and self.root.died_s is None:
             self._find_root(now)
         stats = self._grow(now, all_names=all_names)
         self._settle()
@@ -115,8 +106,8 @@ class Attempts:
 
     def pids(self, now: float) -> List[int]:
         """Return the pids of the tree as it is at this moment."""
-        if self.tree is None and self._root_died_s is None and not self.over:
-            self._search_s = 0.0  # asked for when another listener came: whose it is cannot wait for the next search
+        if self.tree is None and self.root.died_s is None and not self.over:
+            self.root.hurry()  # asked for when another listener came: whose it is cannot wait for the next search
             self._find_root(now)
         if self.tree is None:
             return []
@@ -137,63 +128,15 @@ class Attempts:
     # --- the root
 
     def _find_root(self, now: float) -> None:
-        if self._watch.life is not None:
-            self._find_life(now, self._watch.life)
-            return
-        if now < self._search_s:
-            return
-        begun = time.thread_time()
-        pid = self._search()
-        self._search_s = now + (time.thread_time() - begun) * SEARCH_SHARE
-        stat = read_stat(pid) if pid else None
-        if stat is not None and stat.alive:
+        stat = self.root.find(now)
+        if stat is not None:
             self._plant(stat, now)
-        elif self._watch.pid is not None:
-            self._root_died_s = now
 
-    def _search(self) -> Optional[int]:
-        watch = self._watch
-        if watch.pid is not None:
-            return watch.pid
-        if watch.match is not None:
-            return find_by_text(watch.match, watch.main_signs)
-        pid = find_by_log(watch.log) if watch.log else None
-        self.adopted = pid is None
-        return pid if pid is not None or self._target is None else find_by_port(self._target, watch.main_signs)
-
-    def _find_life(self, now: float, folder: str) -> None:
-        if self.life is None:
-            self.life = read_life(folder)
-            if self.life is None:
-                return
-            life = self.life
-            self._report.say(
-                "Launched",
-                launcher_pid=life.launcher[0],
-                pid=life.main[0],
-                start_ticks=life.main[1],
-                log=life.log,
-                log_offset=life.log_offset,
-            )
-        pid, start_ticks = self.life.main
-        if self.life.boot_id not in ("", read_boot_id()):
-            self._rebooted = self._read_exit() is None
-            self._had_main = True  # its pid and its times are of another boot: there is no attempt to tell
-            self._root_died_s = now
-            return
-        stat = read_stat(pid)
-        if stat is not None and stat.alive and stat.start_ticks == start_ticks:
-            self._plant(stat, now, adopter=self.life.launcher[0])
-        else:
-            self._root = self.life.main
-            self._root_died_s = now
-
-    def _plant(self, stat: Stat, now: float, adopter: int = 0) -> None:
-        self._root = (stat.pid, stat.start_ticks)
+    def _plant(self, stat: Stat, now: float) -> None:
         self._had_main = False
         self._sure_seen = False
         self._quiet_s = now
-        self.tree = Tree(stat, self._arrivals, now, adopter)
+        self.tree = Tree(stat, self._arrivals, now, self.root.adopter)
         self._keys.know(stat.pid, read_argv(stat.pid))  # a script may echo what it alone was given
         self._deaths.add(stat.pid, stat.start_ticks)
 
@@ -209,9 +152,9 @@ class Attempts:
             return
         self._settled = self.tree.version
         current = self.main.pid if self.main else None
-        choice = choose_main(self._root[0], self.tree.processes(current), self._watch.main_signs, current)
-        if choice is None and not self._had_main and self._root_died_s is None and self._works_itself(self.tree):
-            choice = Choice(self._root[0], sure=False)
+        choice = choose_main(self.root.pid, self.tree.processes(current), self._watch.main_signs, current)
+        if choice is None and not self._had_main and self.root.died_s is None and self._works_itself(self.tree):
+            choice = Choice(self.root.pid, sure=False)
         if choice is None or (self._sure_seen and not choice.sure):
             return
         member = self.tree.members[choice.pid]
@@ -244,7 +187,7 @@ class Attempts:
     def _begin(self, choice: Choice, member: Member) -> None:
         if self.main is not None and self.tree is not None:
             self.tree.release(self.main.pid)
-        bare = member.pid == self._root[0]
+        bare = member.pid == self.root.pid
         self._keys.follow(member.pid, member.start_ticks, member.argv)
         self._deaths.add(member.pid, member.start_ticks)
         self._had_main = True
@@ -294,8 +237,8 @@ class Attempts:
         self._see_stop()  # first: what ends from here on was asked to
         self._deaths.drop(pid)
         member = self.tree.drop(pid) if self.tree is not None else None
-        if pid == self._root[0] and self._root_died_s is None:
-            self._root_died_s = now
+        if pid == self.root.pid and self.root.died_s is None:
+            self.root.died_s = now
         if self.main is None:
             return
         if pid == self.main.pid:
@@ -318,42 +261,34 @@ class Attempts:
         if self.over:
             return
         self._see_stop()
-        if self._root_died_s is not None and self.main is None and not self._had_main and self._root[0]:
+        if self.root.died_s is not None and self.main is None and not self._had_main and self.root.pid:
             self._begin_unseen(now)
         if self._ending_s is not None and self.main is not None and not self._end_main(self.main, now, self._ending_s):
             return
-        if self._root_died_s is not None and self.main is None:
-            self._end_root(now, self._root_died_s)
+        if self.root.died_s is not None and self.main is None:
+            self._end_root(now, self.root.died_s)
 
     def _begin_unseen(self, now: float) -> None:
         """Report an attempt that was over before it was seen, so that each life has one."""
         self._had_main = True
-        self.main = Main(*self._root, argv=(), sure=False, bare=True, shell=False, oom=None)
-        self._say_started(self.main, age_s(self._root[1]))
+        root = self.root
+        self.main = Main(root.pid, root.start_ticks, argv=(), sure=False, bare=True, shell=False, oom=None)
+        self._say_started(self.main, age_s(root.start_ticks))
         self._ending_s = now
 
     def _see_stop(self) -> None:
         """Report a stop once it is asked for: the server takes its time, and what it does meanwhile is no sickness."""
-        if self._stop_told or self.life is None or self._watch.life is None:
-            return
-        by = read_stop(self._watch.life)
+        by = None if self._stop_told else self.root.read_stop()
         if by is not None:
             self._stop_told = True
             self._report.say("StopAsked", by=self._report.shorten(by, BY_CHARS))
 
     def _end_main(self, main: Main, now: float, since_s: float) -> bool:
-        end = self._read_exit() if main.bare else None
-        if (
-            end is None
-            and main.bare
-            and self._watch.life is not None
-            and now - since_s < EXIT_WAIT_S
-            and self._launcher_lives()
-        ):
+        if main.bare and self.root.awaits_exit(now - since_s):
             return False
         if not self._drain(now) and now - since_s < EXIT_WAIT_S * 2:
             return False
-        self._say_exited(main, end)
+        self._say_exited(main, self.root.read_exit() if main.bare else None)
         self.main = None
         self._ending_s = None
         self._fast_until_s = now + FAST_S
@@ -371,11 +306,12 @@ class Attempts:
         )
 
     def _end_root(self, now: float, since_s: float) -> None:
-        end = self._read_exit()
-        if self._watch.life is not None and not self._rebooted and not self._is_told_in_full(end, now - since_s):
+        end = self.root.read_exit()
+        if not self.root.is_told_in_full(end, now - since_s):
             return
-        if self._watch.life is None and self._watch.pid is None:
-            self._forget_tree()  # somebody may start it again
+        if self.root.returns:
+            self._forget_tree()
+            self.root.forget()
             return
         if not self._drain(now) and now - since_s < EXIT_WAIT_S * 2:
             return
@@ -383,24 +319,10 @@ class Attempts:
         self._forget_tree()
         fields: Dict[str, Any] = end._asdict() if end else {}
         fields.pop("over", None)
-        self._report.say("RootExited", **fields, rebooted=self._rebooted or None)
-
-    def _is_told_in_full(self, end: Optional[Exit], since_s: float) -> bool:
-        """Say whether the launcher's word on the end is all there will be: leftovers that refuse to end are not waited for."""
-        if end is not None:
-            return end.over or since_s >= LEFT_WAIT_S or not self._launcher_lives()
-        return not self._launcher_lives() and since_s >= EXIT_WAIT_S
+        self._report.say("RootExited", **fields, rebooted=self.root.rebooted or None)
 
     def _forget_tree(self) -> None:
         for pid in self.tree.members if self.tree else ():
             self._deaths.drop(pid)
         self.tree = None
-        self._root = (0, 0)
-        self._root_died_s = None
         self._settled = self._told = -1
-
-    def _read_exit(self) -> Optional[Exit]:
-        return read_exit(self._watch.life) if self._watch.life is not None else None
-
-    def _launcher_lives(self) -> bool:
-        return self.life is not None and is_alive(*self.life.launcher)

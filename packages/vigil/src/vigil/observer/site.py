@@ -52,7 +52,7 @@ class Site:
         self._port_poked = False
         self._completions: Optional[Completions] = None
         if self._target is not None:
-            self._port = PortWatch(self._target, report, self._tree_now, lambda: self._attempts.adopted)
+            self._port = PortWatch(self._target, report, self._tree_now, lambda: self._attempts.root.adopted)
             self._completions = Completions(self._target, self._keys, report, self._answered)
 
     # --- commands
@@ -175,7 +175,7 @@ class Site:
     def _take_log(self) -> bool:
         """Open the log that was named, or the launcher's, from where this start began to write it."""
         watch = self._watch
-        life = self._attempts.life
+        life = self._attempts.root.life
         path, offset = watch.log, watch.log_offset
         if watch.life is not None and (path is None or offset is None):
             if life is None:

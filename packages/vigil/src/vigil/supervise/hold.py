@@ -45,7 +45,7 @@ async def _begin(reach: Reach, started: start.Started, grace_s: float) -> anyio.
         assert process.stdout is not None  # noqa: S101 - opened with a pipe
         said = b""
         with anyio.fail_after(ACKNOWLEDGED_S):
-            await process.stdin.send(program("desk", json.dumps(request)))
+            await process.stdin.send(program("launcher", "desk", json.dumps(request)))
             while HOLDING not in said:
                 said += await process.stdout.receive()
     except (OSError, TimeoutError, anyio.EndOfStream, anyio.BrokenResourceError) as error:

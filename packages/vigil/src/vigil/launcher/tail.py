@@ -5,9 +5,9 @@ import re
 import stat
 from typing import Any, Dict, List
 
+from ..observer.process import read_argv, read_environ
+from ..observer.redact import Redactor, is_plain_value, is_secret_name, secrets_of
 from . import state
-from .process import read_argv, read_environ
-from .redact import Redactor, is_plain_value, is_secret_name, secrets_of
 
 LONGEST_TAIL_BYTES = 4 << 20
 LINE_CHARS = 8192

@@ -1,4 +1,4 @@
-"""Who runs below whom, and signals that reach this very process and no other. Part of the launcher: see there."""
+"""Who runs below whom, and signals that reach this very process and no other. Part of the launcher: see `parent`."""
 
 import _signal as signals  # type: ignore[import-not-found]  # typeshed leaves the private module out
 import os

@@ -5,7 +5,7 @@ import signal
 import time
 from typing import Any, Dict
 
-from . import family, kin, launcher, state
+from . import family, kin, parent, state
 
 LAUNCHER_PATIENCE_S = 10.0
 
@@ -43,7 +43,7 @@ def _stop_start(name: str, known: Dict[str, Any], grace_s: float, by: str) -> Di
     if not ours or not (known["launcher_alive"] or kin.find(life)):
         return dict(known, already=True)
     try:
-        launcher.fill(
+        parent.fill(
             os.fsencode(os.path.join(folder, "stop")), ("%.3f\n%s\n" % (grace_s, by)).encode("utf-8", "replace")
         )
     except OSError:  # the signal alone ends it, too
@@ -65,7 +65,7 @@ def _ask_launcher(identity: Dict[str, int], grace_s: float) -> None:
         family.send(pid, ticks, signal.SIGCONT)
     except PermissionError:
         raise state.Refused("state", "pid %d belongs to another user: only they can stop it" % pid) from None
-    patience_s = grace_s + launcher.LEFTOVER_GRACE_S + LAUNCHER_PATIENCE_S
+    patience_s = grace_s + parent.LEFTOVER_GRACE_S + LAUNCHER_PATIENCE_S
     if not kin.wait_until(lambda: not state.is_running(identity), patience_s):
         family.send(pid, ticks, signal.SIGKILL)
 

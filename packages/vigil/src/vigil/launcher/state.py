@@ -12,9 +12,9 @@ import time
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional
 
+from ..observer.life import read_boot_id
+from ..observer.process import TICKS_PER_S, is_alive, read_bytes
 from . import family
-from .life import read_boot_id
-from .process import TICKS_PER_S, is_alive, read_bytes
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 FILE_BYTES = 8 << 20

@@ -11,11 +11,11 @@ import sys
 from types import CodeType, ModuleType
 from typing import Any, Dict, List, NoReturn, Optional
 
-from . import family, kin, launcher, oomkill
+from . import family, kin, oomkill, parent
 from .request import Request
 from .state import Refused
 
-RESERVED_BYTES = launcher.RESERVED_BYTES
+RESERVED_BYTES = parent.RESERVED_BYTES
 PR_SET_CHILD_SUBREAPER = 36
 STANDARD = (0, 1, 2)
 IDENTITY_WORDS = 4
@@ -124,7 +124,7 @@ def _programs(command: bytes, search: bytes) -> List[bytes]:
 
 def _program() -> bytes:
     """Return the launcher, compiled: its interpreter is the one that runs this, and holds no source text for weeks."""
-    parts = [(module.__name__.rpartition(".")[2], _compiled(module)) for module in (family, oomkill, launcher)]
+    parts = [(module.__name__.rpartition(".")[2], _compiled(module)) for module in (family, oomkill, parent)]
     return marshal.dumps(compile(_UNPACK, "<vigil-launcher>", "exec")) + marshal.dumps(parts)
 
 

@@ -1,4 +1,4 @@
-"""Tell whether the kernel killed one process for want of memory, by what it writes down. Part of the launcher: see there."""
+"""Tell whether the kernel killed one process for want of memory, by what it writes down. Part of the launcher: see `parent`."""
 
 import os
 

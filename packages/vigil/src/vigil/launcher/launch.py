@@ -6,8 +6,8 @@ import time
 from contextlib import ExitStack
 from typing import Any, Dict, List, Optional
 
+from ..observer.life import read_boot_id
 from . import kin, spawn, state
-from .life import read_boot_id
 from .name import free_name
 from .output import open_log
 from .request import Request, read_request

@@ -9,8 +9,8 @@ import signal
 import time
 from typing import Any, Callable, Dict, List, Tuple
 
+from ..observer.process import read_bytes
 from . import family
-from .process import read_bytes
 
 MARK = "VIGIL_START"
 ENVIRONMENT_BYTES = 4 << 20

@@ -2,9 +2,9 @@
 
 from typing import Any, Dict, Optional
 
-from .exchange import is_here, make_target
-from .process import all_pids, read_stat
-from .sockets import find_holders, reachable, read_listeners
+from ..observer.exchange import is_here, make_target
+from ..observer.process import all_pids, read_stat
+from ..observer.sockets import find_holders, reachable, read_listeners
 
 
 def listener(port: int, host: Optional[str] = None) -> Dict[str, Any]:
