@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.transcripts import ENGINE_OF, LOGS
-from vigil.engines import TABLES, Address, address, address_in, asks_speculation, detect, served_model, table
+from vigil.engines import TABLES, Address, address, asks_speculation, detect, served_model, table
 from vigil.engines.commandline import flatten, split
 from vigil.errors import UsageError
 
@@ -123,20 +123,6 @@ def test_command_of_a_real_start_is_understood(path: Path) -> None:
 def test_speculation_is_asked_for(command: str, asked: bool) -> None:  # noqa: FBT001
     argv = shlex.split(command)
     assert asks_speculation(detect(argv), argv) == asked
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("INFO:     Uvicorn running on http://0.0.0.0:30000 (Press CTRL+C to quit)", ("http", "127.0.0.1", 30000)),
-        ("0.00 I srv  llama_server: listening on http://127.0.0.1:8080", ("http", "127.0.0.1", 8080)),
-        ("(APIServer pid=1) INFO [entry.py:140] Starting vLLM server on https://[::]:8000", ("https", "::1", 8000)),
-        ("listening on http://x:99999", None),
-        ("GET http://127.0.0.1:30000/health", None),
-    ],
-)
-def test_address_is_read_from_a_line(line: str, found: tuple[str, str, int] | None) -> None:
-    assert address_in(line) == (None if found is None else Address(*found))
 
 
 def test_engine_is_known_by_name() -> None:

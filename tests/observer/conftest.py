@@ -17,7 +17,7 @@ import pytest
 from vigil import facts
 from vigil.observer import Observer
 
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 _DECODER = msgspec.json.Decoder(facts.AnyFact)
 
 

@@ -1,6 +1,6 @@
 """The engines that Vigil knows: tables of data, and how a command line or a log line shows which one it is."""
 
-from vigil.engines.address import Address, address, address_in, asks_speculation, served_model
+from vigil.engines.address import Address, address, asks_speculation, served_model
 from vigil.engines.describe import phase_table
 from vigil.engines.registry import TABLES, detect, detect_text, engine_version, table
 
@@ -8,7 +8,6 @@ __all__ = [
     "TABLES",
     "Address",
     "address",
-    "address_in",
     "asks_speculation",
     "detect",
     "detect_text",

@@ -13,9 +13,6 @@ HIGHEST_PORT = 65535
 _EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "*": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
 _SOCKET_FLAGS = ("--uds",)
-_LISTENING = re.compile(
-    r"\b(?:running|server|listening) on (https?)://(\[[0-9A-Fa-f:.]{2,45}\]|[\w.-]{1,253}):(\d{1,5})\b"
-)
 _OFF = frozenset({"none", "null", "{}", "off", "false"})
 
 
@@ -53,15 +50,6 @@ def address(table: EngineTable, argv: Sequence[str], env: Mapping[str, str] | No
         host, port = None, published
     secure = _last(own, table.tls_flags, table.tls_variables, variables) is not None
     return Address("https" if secure else "http", _connectable(host, table.default_host), port)
-
-
-def address_in(line: str) -> Address | None:
-    """Return the address that a log line says the server listens on, or None."""
-    match = _LISTENING.search(line[:400])
-    port = _port(match.group(3)) if match else None
-    if match is None or port is None:
-        return None
-    return Address(match.group(1), _connectable(match.group(2).strip("[]"), ""), port)
 
 
 def served_model(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str | None:

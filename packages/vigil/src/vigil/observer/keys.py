@@ -1,6 +1,5 @@
 """Find the server's API key, for its own probes only. It is never reported."""
 
-import os
 import threading
 from typing import Optional, Sequence, Tuple
 
@@ -76,8 +75,3 @@ class KeyRing:
             if environ.get(name):
                 return environ[name].split(",")[0]
         return None
-
-
-def given_key(key: Optional[str], key_env: Optional[str]) -> Optional[str]:
-    """Return the key that the user handed over, or None."""
-    return key or (os.environ.get(key_env) if key_env else None) or None

@@ -9,7 +9,7 @@ from .completion import Completions, read_ask
 from .deaths import Deaths
 from .exchange import Reply, Target, make_target
 from .gpu import GpuReader
-from .keys import KeyRing, given_key
+from .keys import KeyRing
 from .log import LogTail
 from .port import PortWatch
 from .probe import Metrics, Probe, Standing
@@ -35,8 +35,7 @@ class Site:
         self._wake = wake
         self._paces = watch.paces
         self._due = dict.fromkeys(("log", "tree", "sample"), 0.0)
-        key = given_key(watch.key, watch.key_env)
-        self._keys = KeyRing(report.redactor, key, watch.key_flags, watch.key_variables)
+        self._keys = KeyRing(report.redactor, watch.key, watch.key_flags, watch.key_variables)
         self._target: Optional[Target] = (
             make_target(watch.scheme, watch.host, watch.port) if watch.port is not None else None
         )

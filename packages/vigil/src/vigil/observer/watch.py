@@ -23,7 +23,6 @@ class Watch(NamedTuple):
     scheme: str
     host: str
     port: Optional[int]
-    key_env: Optional[str]
     key: Optional[str]
     key_flags: Tuple[str, ...]
     key_variables: Tuple[str, ...]
@@ -44,7 +43,6 @@ def read_watch(command: Dict[str, Any]) -> Watch:
         scheme=_text(command, "scheme") or "http",
         host=_text(command, "host") or "",
         port=_whole(command, "port"),
-        key_env=_text(command, "key_env"),
         key=_text(command, "key"),
         key_flags=_texts(command, "key_flags"),
         key_variables=_texts(command, "key_variables"),
