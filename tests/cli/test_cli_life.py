@@ -241,3 +241,20 @@ def test_ps_lists_the_newest_first(vigil: Vigil) -> None:
     assert [line.split()[0] for line in listed.out.splitlines()] == ["NAME", "job", "s"]
     assert "finished" in listed.out
     assert vigil.url in listed.out
+
+
+def test_server_on_a_host_that_is_gone_is_shown_as_it_was_last_known(vigil: Vigil) -> None:
+    way = vigil.folder / "way"
+    way.write_text(f'#!/bin/sh\ntest -e {vigil.folder}/gone && exit 255\nexec "$@"\n')
+    way.chmod(0o755)
+    there = ("--reach", str(way))
+    vigil("up", *there, "--name", "s1", "--", *vigil.fake("--load", "0.1s", "--warmup", "0s"))
+    (vigil.folder / "gone").touch()
+    shown, waited = vigil("show", "s1", *there), vigil("wait", "s1", *there)
+    (vigil.folder / "gone").unlink()
+    vigil("stop", "s1", *there)
+
+    assert (shown.rc, waited.rc) == (10, 10)
+    for told in (shown.err, waited.err):
+        assert "s1 was last known " in told
+        assert told.rstrip().endswith(" ago: ready")

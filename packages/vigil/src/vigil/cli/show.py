@@ -19,10 +19,11 @@ def command(
 ) -> None:
     """Show what is known of one server: its state, command, log, and last verdict."""
     from vigil.cli.render import text_of
-    from vigil.hosts import call, reach_of
+    from vigil.hosts import reach_of
+    from vigil.supervise import start
     from vigil.verdict import Verdict
 
-    known: dict[str, Any] = anyio.run(lambda: call(reach_of(on, reach), "show", name=name))
+    known: dict[str, Any] = anyio.run(start.show, name, reach_of(on, reach))
     if json:
         told = {**known, **row_of(known), "last_verdict": known["verdict"] or None}
         print(plain_json(msgspec.json.encode(told).decode()))

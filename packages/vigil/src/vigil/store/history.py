@@ -1,6 +1,5 @@
 """Earlier starts of a plan: how long they took, and how long each phase was quiet. SQLite, in the user's state folder."""
 
-import os
 import sqlite3
 import time
 from contextlib import closing
@@ -9,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from vigil.plan import Plan
+from vigil.store.folder import private_folder, state_folder
 from vigil.verdict import Verdict, Word
 
 KEPT = 20
@@ -25,21 +25,6 @@ create index if not exists starts_by_plan on starts (plan, at);
 _FORGET = """
 delete from starts where plan = ? and rowid not in (select rowid from starts where plan = ? order by rowid desc limit ?)
 """
-
-
-def state_folder() -> Path:
-    """Return the user's state folder on this host: `$XDG_STATE_HOME/vigil`, else `~/.local/state/vigil`."""
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "vigil"
-
-
-def private_folder(*parts: str) -> Path:
-    """Make a folder under the state folder, for its owner only; return it. Raises `OSError` where it cannot be made."""
-    folder = state_folder()
-    for part in ("", *parts):
-        folder /= part
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):

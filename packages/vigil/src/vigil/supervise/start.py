@@ -7,10 +7,12 @@ from typing import Any
 import anyio
 import msgspec
 
-from vigil.errors import UsageError, VigilError
+from vigil.errors import UnreachableError, UsageError, VigilError
 from vigil.facts import Refused
 from vigil.hosts import CommandError, PortError, Reach, call
 from vigil.plan import Plan
+from vigil.screen import duration
+from vigil.store import Mirror
 from vigil.supervise.session import Session, settled
 from vigil.supervise.spec import parse_url
 from vigil.verdict import Verdict
@@ -74,10 +76,22 @@ def kept_plan(plan: Plan, session: Session) -> dict[str, Any]:
     return {**msgspec.to_builtins(kept), "plan_id": plan.id}
 
 
+async def show(name: str, reach: Reach) -> dict[str, Any]:
+    """Return what is known of a server on its host; where that cannot be reached, the error tells what was last known here."""
+    try:
+        return await call(reach, "show", name=name)
+    except UnreachableError as error:
+        last = Mirror().last(reach.label, name)
+        if last is None:
+            raise
+        before = f"{name} was last known {duration(last.age_s)} ago: {last.verdict.word.value}"
+        raise UnreachableError(f"{error}; {before}") from error
+
+
 async def adopt(plan: Plan, reach: Reach) -> tuple[Plan, Started]:
     """Take up a server by its name: what is known of it on its host completes the plan."""
     assert plan.name is not None  # noqa: S101 - the caller looked
-    known = await call(reach, "show", name=plan.name)
+    known = await show(plan.name, reach)
     kept = known.get("plan") or {}
     try:
         before = msgspec.convert(kept, Plan)
@@ -113,7 +127,9 @@ async def stop(reach: Reach, name: str, grace_s: float, by: str) -> dict[str, An
 
 
 async def note(reach: Reach, started: Started, verdict: Verdict) -> None:
-    """Keep the verdict beside the server; a host that cannot be reached any more keeps the one before."""
+    """Keep the verdict beside the server, and here of one elsewhere; a host that cannot be reached keeps the one before."""
+    if not reach.local:
+        Mirror().keep(reach.label, verdict)
     with anyio.move_on_after(10.0, shield=True):
         try:
             await call(
