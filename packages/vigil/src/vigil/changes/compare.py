@@ -105,7 +105,7 @@ def _change(one: _Difference, *, explains: bool) -> Change:
     assert field is not None  # noqa: S101 - a difference has a side
     before = one.absent if one.was is None else one.was.text
     after = one.absent if one.now is None else one.now.text
-    if one.was is not None and one.now is not None and before == after:
+    if before is not None and after is not None and before == after:
         after = "changed" if MASKED in after else f"{after} (changed)"
     return Change(what=_cut(field.what) or "", before=_cut(before), after=_cut(after), explains=explains)
 

@@ -56,7 +56,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "unknown_flag": ("flag.*", "words", *CODE),
     "bad_flag_value": (*FLAGS, *MODEL, "gpu.*"),
     "incompatible_flags": (*FLAGS, *MODEL),
-    "model_not_found": ("model.*", "flag.*model*", "flag.-m", "env.HF_*", "env.HOME", "env.XDG_CACHE_HOME", "words", "cwd", "disk.*"),
+    "model_not_found": ("model.*", "flag.*model*", "flag.-m", "env.HF_*", "env.HOME", "env.XDG_*", "words", "cwd", "disk.*"),
     "corrupt_weights": ("model.*.weights*", "model.*", "disk.*"),
     "missing_weights": ("model.*.weights*", "model.*", *CODE),
     "unsupported_arch": ("model.*.settings*", "package.transformers", *ENGINE, "model.*", "edited.*"),
@@ -72,7 +72,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "kernel_unsupported_arch": ("gpu.*", *BINARIES, *ENGINE, "env.TORCH_CUDA_ARCH_LIST"),
     "missing_dependency": (*BUILDS, "package.*", "python"),
     "import_error": ("edited.*", *ENGINE, *BINARIES, "package.*", "python", "env.PYTHON*", "env.LD_*", "env.PATH", "file.*"),
-    "nccl_init": (*NETWORK, "driver", "gpu.*", "disk./dev/shm*", "limit.*", "package.nvidia-nccl*", "env.CUDA_*", "kernel", "host"),
+    "nccl_init": (*NETWORK, "driver", "gpu.*", "disk./dev/shm*", "limit.*", "package.nvidia-nccl*", "env.CUDA_*", "host"),
     "nccl_timeout": (*NETWORK, "driver", "gpu.*", "edited.*", "package.nvidia-nccl*", *ENGINE, "flag.*timeout*", "env.*"),
     "dist_rendezvous_timeout": (*NETWORK, "flag.*dist*", "flag.*node*", "flag.*addr*", "host", "env.*proxy", "env.*PROXY"),
     "compile_failure": (*BUILDS, *CODE, "gpu.*"),
@@ -87,7 +87,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "crash_loop": ("words", "flag.*", "file.*", *CODE),
     "disk_full": ("disk.*", "env.*CACHE*", "env.HF_*", "env.TMPDIR", "model.*"),
     "shm_too_small": ("disk./dev/shm*", "env.NCCL_*", "flag.*tp*", "words"),
-    "tokenizer_error": ("model.*.settings.token*", "model.*.settings.*", "model.*", "package.transformers", "package.tokenizers", *CODE),
+    "tokenizer_error": ("model.*.settings.token*", "model.*", "package.transformers", "package.tokenizers", *CODE),
     "auth_gated": ("env.HF_*", "env.HUGGING*", "model.*", "flag.*model*"),
     "spec_slower": DRAFT,
     "spec_not_active": DRAFT,
@@ -99,8 +99,8 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
 
 # How much a difference says where no cause asks for it.
 USUALLY = (
-    "flag.*", "words", "edited.*", *ENGINE, "file.*", "model.*", "env.NCCL_*", "env.*", *BINARIES, "driver", "gpu.*", "package.*", "python",
-    "memory.limit", "limit.*", "memory.*", "disk.*", "kernel", "glibc", "host", "cwd", "boot",
+    "flag.*", "words", "edited.*", *ENGINE, "file.*", "model.*", "env.NCCL_*", "env.*", *BINARIES, "driver", "gpu.*",
+    "package.*", "python", "memory.limit", "limit.*", "memory.*", "disk.*", "kernel", "glibc", "host", "cwd", "boot",
 )  # fmt: skip
 
 

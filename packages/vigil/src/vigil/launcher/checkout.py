@@ -43,7 +43,10 @@ def editable(package: Package, budget: Budget) -> Optional[Dict[str, Any]]:
         return {"commit": vcs["commit_id"][:80]}
     if not isinstance(folder, dict) or folder.get("editable") is not True:
         return None
-    path = unquote(urlsplit(str(told.get("url"))).path)
+    url = urlsplit(str(told.get("url")))
+    path = os.path.normpath(unquote(url.path))
+    if url.scheme != "file" or not path.startswith("/") or "\0" in path:
+        return {"path": "?", "commit": None}
     return {"path": path[:500], **working_copy(path, budget)}
 
 

@@ -50,23 +50,21 @@ def whole_sha256(path: str, limit: int, budget: Optional[Budget] = None) -> Opti
     if opened is None:
         return None
     handle, status = opened
+    found, read = hashlib.sha256(), 0
     try:
-        if status.st_size > limit:
-            return None
-        found, left = hashlib.sha256(), limit
-        while left >= 0:  # it may grow while it is read
+        while status.st_size <= limit and read <= limit:  # it may grow while it is read
             part = os.read(handle, PART_BYTES)
-            if budget is not None:
-                budget.left_bytes -= len(part)
             if not part:
                 return found.digest()
             found.update(part)
-            left -= len(part)
-        return None
+            read += len(part)
     except OSError:
         return None
     finally:
         os.close(handle)
+        if budget is not None:
+            budget.left_bytes -= read
+    return None
 
 
 def ends_sha256(path: str) -> Optional[str]:
@@ -75,15 +73,15 @@ def ends_sha256(path: str) -> Optional[str]:
     if opened is None:
         return None
     handle, status = opened
+    found = hashlib.sha256(b"%d" % status.st_size)
     try:
-        found = hashlib.sha256(b"%d" % status.st_size)
         found.update(os.pread(handle, END_BYTES, 0))
         found.update(os.pread(handle, END_BYTES, max(0, status.st_size - END_BYTES)))
-        return found.hexdigest()
     except OSError:
         return None
     finally:
         os.close(handle)
+    return found.hexdigest()
 
 
 def _open(path: str) -> Optional[Tuple[int, os.stat_result]]:

@@ -6,6 +6,7 @@ thousand files cost ten thousand looks and a few reads.
 
 import base64
 import csv
+import hashlib
 import os
 import stat
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional
@@ -112,7 +113,7 @@ def read_record(package: Package, prefix: str) -> Iterator[Row]:
         return
     site = os.path.realpath(package.site)
     roots = (site + os.sep, os.path.realpath(prefix) + os.sep)
-    rows = csv.reader(data.decode("utf-8", "replace").splitlines())
+    rows = csv.reader(data.decode("utf-8", "replace").split("\n"))
     for _ in range(MOST_ROWS):
         try:
             fields = next(rows)
@@ -132,6 +133,8 @@ def _row(fields: List[str], site: str) -> Optional[Row]:
     try:
         sha256 = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
     except ValueError:
+        return None
+    if len(sha256) != hashlib.sha256().digest_size:
         return None
     size = fields[2] if len(fields) > 2 else ""  # noqa: PLR2004
     known = int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None  # noqa: PLR2004

@@ -16,15 +16,15 @@ HIGHEST = 6  # folders above the current one in which a project's .venv may lie
 _PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d{1,2}t?)?)?\Z")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,100})=(.*)\Z", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w{0,100})|\{([A-Za-z_]\w{0,100})\})")
-_EXEC = re.compile(
-    rb"^'''exec' [\"']?([^\"'\n]+?)[\"']? \"\$0\"", re.MULTILINE
-)  # pip's way where a path is too long for "#!"
+# pip's way where a path is too long for "#!".
+_EXEC = re.compile(rb"^'''exec' [\"']?([^\"'\n]+?)[\"']? \"\$0\"", re.MULTILINE)
 _PASSED = frozenset({
-    "env", "nice", "ionice", "numactl", "taskset", "stdbuf", "timeout", "nohup", "setsid", "chrt", "time", "exec", "command", "sudo",
-    "doas", "sh", "bash", "dash", "ash", "zsh", "ksh", "uv", "uvx", "poetry", "pdm", "pixi", "conda", "mamba", "nsys", "ncu", "strace",
-    "gdb", "valgrind", "mpirun", "mpiexec", "srun", "script", "flock", "systemd-run", "prlimit", "cd", "export", "ulimit", "set",
-    "unbuffer", "tini", "dumb-init", "catchsegv", "source", ".", "sleep", "echo", "mkdir", "rm", "true",
+    "env", "nice", "ionice", "numactl", "taskset", "stdbuf", "timeout", "nohup", "setsid", "chrt", "time", "exec", "command",
+    "sudo", "doas", "sh", "bash", "dash", "ash", "zsh", "ksh", "uv", "uvx", "poetry", "pdm", "pixi", "conda", "mamba", "nsys",
+    "ncu", "strace", "gdb", "valgrind", "mpirun", "mpiexec", "srun", "script", "flock", "systemd-run", "prlimit", "cd", "export",
+    "ulimit", "set", "unbuffer", "tini", "dumb-init", "catchsegv", "source", ".", "sleep", "echo", "mkdir", "rm", "cat", "true",
 })  # fmt: skip
+_ENDS = frozenset({";", "&", "&&", "|", "||"})
 ELSEWHERE = frozenset({"docker", "podman", "nerdctl", "kubectl", "ssh", "apptainer", "singularity", "enroot"})
 
 
@@ -55,27 +55,50 @@ class Place(NamedTuple):
 
 
 def find(words: Sequence[str], place: Place) -> Optional[Program]:
-    """Return the program that `words` come to, or None where it runs elsewhere (a container) or cannot be told."""
-    search = place.env.get("PATH", os.defpath)
-    before = ""
+    """Return the program that `words` come to, or None where it runs elsewhere (a container) or cannot be told.
+
+    Of several commands the first that an interpreter runs, else the first binary.
+    """
+    walk = _Walk(place)
     for index, word in enumerate(words[:FIRST_WORDS]):
-        last, before = before, word
-        assigned = _ASSIGNMENT.match(word)
-        if assigned is not None:
-            search = assigned.group(2) if assigned.group(1) == "PATH" else search
-            continue
-        name = os.path.basename(word)
-        if name in ELSEWHERE:
+        if os.path.basename(word) in ELSEWHERE:
             return None
-        if name == "uv" and "run" in words[index + 1 : index + 8]:
-            search = "%s:%s" % (_project_bin(place), search)
+        if word in _ENDS:
+            walk.inside = False
+        elif not walk.inside:
+            walk.step(word, words[index + 1 : index + 8])
+        if walk.found is not None and walk.found.python:
+            return walk.found
+    return walk.found
+
+
+class _Walk:
+    """A walk over the words of a command line. `inside`: what follows are the arguments of a binary."""
+
+    def __init__(self, place: Place) -> None:
+        self.found: Optional[Program] = None
+        self.inside = False
+        self._place = place
+        self._search = place.env.get("PATH", os.defpath)
+        self._last = ""
+
+    def step(self, word: str, following: Sequence[str]) -> None:
+        """Look at one word that is no argument of a binary."""
+        last, self._last = self._last, word
+        assigned, name = _ASSIGNMENT.match(word), os.path.basename(word)
+        if assigned is not None:
+            self._search = assigned.group(2) if assigned.group(1) == "PATH" else self._search
+        elif last == "cd":
+            self._place = Place(self._place.env, self._place.resolve(word))
+        elif name == "uv" and "run" in following:
+            self._search = "%s:%s" % (_project_bin(self._place), self._search)
         elif last in {"source", "."} and name == "activate":
-            search = "%s:%s" % (os.path.dirname(place.resolve(word)), search)
-        elif name not in _PASSED and word[:1] not in {"-", "", ";", "&", "|"}:
-            found = _program(word, search, place)
-            if found is not None:
-                return found
-    return None
+            self._search = "%s:%s" % (os.path.dirname(self._place.resolve(word)), self._search)
+        elif name not in _PASSED and not word.startswith("-") and word:
+            found = _program(word, self._search, self._place)
+            self.inside = found is not None and not found.python
+            if found is not None and (self.found is None or found.python):
+                self.found = found
 
 
 def _program(word: str, search: str, place: Place) -> Optional[Program]:

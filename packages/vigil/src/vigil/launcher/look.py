@@ -97,8 +97,9 @@ class Look:
     def _files(self) -> Dict[str, Optional[str]]:
         """Hash the small files that the command names (scripts, configurations); by our own key, since they may hold anything."""
         found: Dict[str, Optional[str]] = {}
-        for _, path in paths_named(self._words, self._place, self._hides()):
-            if path != (self._program.path if self._program else None) and os.path.isfile(path) and os.path.getsize(path) <= LARGEST_NAMED and len(found) < MOST_NAMED:
+        itself = self._program.path if self._program else None
+        for _, path in paths_named(self._words, self._place, self._hides())[:MOST_NAMED]:
+            if path != itself and os.path.isfile(path) and os.path.getsize(path) <= LARGEST_NAMED:
                 data = read_small(path, LARGEST_NAMED)
                 found[path] = None if data is None else self._keep.digest(data)
         return found

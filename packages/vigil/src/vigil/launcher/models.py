@@ -69,13 +69,13 @@ def _cached(name: str, revision: str, place: Place) -> Optional[str]:
     )
     hub = place.env.get("HF_HUB_CACHE") or place.env.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
     folder = os.path.join(place.resolve(hub), "models--" + name.replace("/", "--"))
-    if "/" in revision.strip("/") and ".." in revision:
+    if {"", ".."} & set(revision.split("/")) or "\0" in revision:
         return None
     commit = (read_small(os.path.join(folder, "refs", revision), 200) or b"").decode(
         "ascii", "replace"
     ).strip() or revision
     found = os.path.join(folder, "snapshots", commit)
-    return found if "/" not in commit and os.path.isdir(found) else None
+    return found if "/" not in commit and commit != ".." and os.path.isdir(found) else None
 
 
 def _files(path: str) -> Tuple[List[Tuple[str, str]], List[Tuple[str, str]]]:
