@@ -143,7 +143,7 @@ def test_what_the_cause_names_comes_first_then_its_kind_then_the_rest() -> None:
         ("package sglang", True),
         ("variable NCCL_ALGO", False),
     ]
-    assert [one.what for one in changes(why("nccl_init", "NCCL error"), **after)][0] == "variable NCCL_ALGO"
+    assert changes(why("nccl_init", "NCCL error"), **after)[0].what == "variable NCCL_ALGO"
     assert not any(one.explains for one in changes(None, **after))
 
 
@@ -151,7 +151,7 @@ def test_patched_file_in_the_traceback_comes_before_every_flag() -> None:
     edited = {"files": {"sglang": {"sglang/other.py": "1" * 16, "sglang/srt/server_args.py": "2" * 16}}}
     lines = ((3, '  File "/v/lib/python3.12/site-packages/sglang/srt/server_args.py", line 7'),)
     found = changes(why("bad_flag_value", "ValueError", around=lines), edited=edited, command=command("--port", "1"))
-    assert [one.what for one in found][0] == "edited file sglang/srt/server_args.py of sglang"
+    assert found[0].what == "edited file sglang/srt/server_args.py of sglang"
 
 
 def test_flag_whose_name_only_begins_like_the_one_in_the_text_is_not_named() -> None:
@@ -177,13 +177,13 @@ def test_snapshot_of_another_version_or_of_nobody_is_none(value: dict[str, Any])
 
 
 def test_every_kind_of_the_taxonomy_has_an_order() -> None:
-    kinds = """unknown_flag bad_flag_value incompatible_flags model_not_found corrupt_weights missing_weights unsupported_arch
+    named = """unknown_flag bad_flag_value incompatible_flags model_not_found corrupt_weights missing_weights unsupported_arch
         weight_shape_mismatch draft_mismatch gpu_oom_load kv_cache_no_memory oom_cuda_graph host_oom_killed port_in_use permission
         cuda_driver_mismatch kernel_unsupported_arch missing_dependency import_error nccl_init nccl_timeout
         dist_rendezvous_timeout compile_failure jit_build_failure hang_loading hang_graph_capture hang_warmup watchdog_timeout
         crash_runtime illegal_memory_access health_misleading crash_loop disk_full shm_too_small tokenizer_error auth_gated
-        spec_slower spec_not_active other""".split()
-    assert set(kinds) - EXPLAINS.keys() == set()
+        spec_slower spec_not_active other"""
+    assert set(named.split()) - EXPLAINS.keys() == set()
 
 
 def test_every_pattern_of_the_table_is_one_that_a_field_can_have() -> None:

@@ -214,6 +214,24 @@ def test_words_before_the_program_are_passed_over(tmp_path: Path, line: str) -> 
     assert (found.path if found else None) == path
 
 
+def test_shim_of_pyenv_stands_for_the_version_that_was_chosen(tmp_path: Path) -> None:
+    program(tmp_path / "shims" / "python", "#!/usr/bin/env bash\n")
+    for version in ("3.11.7", "3.12.1"):
+        (tmp_path / "versions" / version).mkdir(parents=True)
+        program(tmp_path / "versions" / version / "bin" / "python", "\x7fELF")
+    (tmp_path / "version").write_text("3.11.7\n")
+    here = {"PATH": str(tmp_path / "shims")}
+    chosen = [
+        find(["python"], Place(env, "/"))
+        for env in (here, {**here, "PYENV_VERSION": "3.12.1"}, {**here, "PYENV_VERSION": "../x"})
+    ]
+    assert [one and one.path for one in chosen] == [
+        str(tmp_path / "versions" / "3.11.7" / "bin" / "python"),
+        str(tmp_path / "versions" / "3.12.1" / "bin" / "python"),
+        None,
+    ]
+
+
 def test_files_of_secret_flags_are_not_looked_at(tmp_path: Path) -> None:
     for name in ("key.pem", "config.yaml", "start.sh"):
         (tmp_path / name).write_text("x")

@@ -20,12 +20,16 @@ _VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w{0,100})|\{([A-Za-z_]\w{0,100})\})")
 _EXEC = re.compile(rb"^'''exec' [\"']?([^\"'\n]+?)[\"']? \"\$0\"", re.MULTILINE)
 _PASSED = frozenset({
     "env", "nice", "ionice", "numactl", "taskset", "stdbuf", "timeout", "nohup", "setsid", "chrt", "time", "exec", "command",
-    "sudo", "doas", "sh", "bash", "dash", "ash", "zsh", "ksh", "uv", "uvx", "poetry", "pdm", "pixi", "conda", "mamba", "nsys",
+    "sudo", "doas", "sh", "bash", "dash", "ash", "zsh", "ksh", "uv", "nsys",
     "ncu", "strace", "gdb", "valgrind", "mpirun", "mpiexec", "srun", "script", "flock", "systemd-run", "prlimit", "cd", "export",
     "ulimit", "set", "unbuffer", "tini", "dumb-init", "catchsegv", "source", ".", "sleep", "echo", "mkdir", "rm", "cat", "true",
 })  # fmt: skip
 _ENDS = frozenset({";", "&", "&&", "|", "||"})
-ELSEWHERE = frozenset({"docker", "podman", "nerdctl", "kubectl", "ssh", "apptainer", "singularity", "enroot"})
+# Containers and other hosts, and what finds an environment by a way of its own.
+ELSEWHERE = frozenset({
+    "conda", "mamba", "micromamba", "poetry", "pdm", "pixi", "hatch", "pipenv", "uvx", "pipx", "docker", "podman", "nerdctl",
+    "kubectl", "ssh", "apptainer", "singularity", "enroot",
+})  # fmt: skip
 
 
 class Program(NamedTuple):
@@ -103,6 +107,7 @@ class _Walk:
 
 def _program(word: str, search: str, place: Place) -> Optional[Program]:
     path = which(word, search, place)
+    path = _behind_shim(path, place) if path is not None and os.path.dirname(path).endswith("/shims") else path
     if path is None:
         return None
     if _PYTHON.match(os.path.basename(path)):
@@ -114,6 +119,22 @@ def _program(word: str, search: str, place: Place) -> Optional[Program]:
     if interpreter is not None and _PYTHON.match(os.path.basename(interpreter)):
         return Program(interpreter, python=True, script=path)
     return None  # a shell's script: what it runs stands in it
+
+
+def _behind_shim(path: str, place: Place) -> Optional[str]:
+    """Return what a shim of pyenv stands for: the version that the environment, the project, or the user has chosen."""
+    root = os.path.dirname(os.path.dirname(path))
+    version = place.env.get("PYENV_VERSION")
+    folder = place.cwd
+    while not version and folder != "/":
+        version, folder = _first_line(os.path.join(folder, ".python-version")), os.path.dirname(folder)
+    version = version or _first_line(os.path.join(root, "version"))
+    found = os.path.join(root, "versions", version.split(":")[0], "bin", os.path.basename(path))
+    return found if version and ".." not in version and os.path.isfile(found) else None
+
+
+def _first_line(path: str) -> str:
+    return (read_small(path, HEAD_BYTES) or b"").decode("utf-8", "replace").strip().partition("\n")[0]
 
 
 def _named_in(head: bytes, search: str, place: Place) -> Optional[str]:

