@@ -219,3 +219,13 @@ def test_snapshot_of_a_host_full_of_variables_is_bounded(host: Host) -> None:
 def test_bytes_that_are_no_text_are_kept_as_such(host: Host) -> None:
     found = kept(host, "true", "--name", "\udcff\udc80")
     assert found["command"]["words"] == ["true", "--name", "��"]
+
+
+@pytest.mark.parametrize("version", ["3.9.18", "3.10.13", "3.12.1", "3.13.0"])
+def test_snapshot_is_taken_by_every_python_of_a_host(host: Host, installed: Path, version: str) -> None:
+    python = Path.home() / ".pyenv" / "versions" / version / "bin" / "python3"
+    if not python.exists():
+        pytest.skip(f"no Python {version} here")
+    host.python = [str(python)]
+    found = kept(host, str(installed / "bin" / "tinyengine"), env={"NCCL_ALGO": "Ring"})
+    assert (found["troubles"], found["packages"]) == ([], {"tinyengine": "1.0"})

@@ -82,7 +82,7 @@ def gpus(folder: str = PROC_NVIDIA) -> List[Dict[str, Any]]:
     try:
         nvml = Nvml()
     except (OSError, AttributeError):
-        return _gpus_of_proc(folder)
+        return gpus_of_proc(folder)
     found = []
     for device in nvml.devices[:MOST_GPUS]:
         memory = nvml.read_free(device)
@@ -95,7 +95,8 @@ def gpus(folder: str = PROC_NVIDIA) -> List[Dict[str, Any]]:
     return found
 
 
-def _gpus_of_proc(folder: str) -> List[Dict[str, Any]]:
+def gpus_of_proc(folder: str = PROC_NVIDIA) -> List[Dict[str, Any]]:
+    """Return the GPUs as the kernel's driver lists them, without their memory."""
     listing = os.path.join(folder, "gpus")
     try:
         names = sorted(os.listdir(listing))[:MOST_GPUS]
