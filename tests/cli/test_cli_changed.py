@@ -130,6 +130,12 @@ def test_more_changes_than_fit_are_counted_with_the_command_that_shows_them(vigi
     assert vigil("diff", "s", *there).out.count("variable NCCL_N") == 9
 
 
+def test_start_that_fails_later_has_its_changes_at_hand(vigil: Vigil) -> None:
+    good(vigil)
+    done = vigil.up("--env", "NCCL_ALGO=Tree", fake=("--load", "60s", "--die", "exit:3", "--after", "5s"))
+    assert ("variable NCCL_ALGO", None, "Tree", False) in changes(done)
+
+
 def test_later_look_at_a_failed_start_tells_the_same(vigil: Vigil) -> None:
     good(vigil)
     first = vigil.up(fake=(*QUICK, "--num-speculative-tokens", "16"))

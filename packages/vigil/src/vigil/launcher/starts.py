@@ -195,8 +195,10 @@ def _found(start: Start, patience_s: float) -> Dict[str, Any]:
 def _awaited(start: Start, patience_s: float) -> Dict[str, Any]:
     """Return a start's snapshot, once it is whole or the patience is over; {} where there is none."""
     until_s = time.monotonic() + patience_s
+    pause_s = 0.02
     while True:
         found = state.read_json(os.path.join(start.folder, state.SNAPSHOT))
         if found.get("whole") is True or time.monotonic() >= until_s:
             return found
-        time.sleep(0.02)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.5)

@@ -13,7 +13,9 @@ from vigil.verdict import Verdict, Word
 
 FAILED = frozenset({Word.CRASHED, Word.CRASH_LOOPING, Word.STALLED, Word.TIMED_OUT, Word.UNHEALTHY, Word.DEGRADED})
 PATIENCE_S = 3.0  # for a snapshot that is being taken: a server that dies at once has none yet
-ANSWER_S = 12.0
+ANSWER_S = 10.0
+Found = dict[str, Any] | str
+"""What a host answered; a text says why it did not."""
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,21 +39,33 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-async def add_changes(verdict: Verdict, started: Started, reach: Reach) -> Verdict:
+async def look_back(started: Started, reach: Reach, patience_s: float = PATIENCE_S) -> Found:
+    """Ask the host what this start found, and what the last good one before it did; why not, where that cannot be told."""
+    try:
+        return await call(
+            reach,
+            "compare",
+            timeout_s=patience_s + ANSWER_S,
+            name=started.name,
+            folder=started.folder,
+            patience_s=patience_s,
+        )
+    except VigilError as error:
+        return str(error)
+
+
+def with_changes(verdict: Verdict, found: Found) -> Verdict:
     """Return a failed verdict with what changed since the last good start; any other, or without such a start, as it is.
 
-    What goes wrong with that is one warning.
+    Where that cannot be told, one warning says why.
     """
-    if verdict.word not in FAILED or not started.good:
+    if verdict.word not in FAILED or (isinstance(found, dict) and found.get("before") is None):
         return verdict
     try:
-        answer = await call(
-            reach, "compare", timeout_s=ANSWER_S, name=started.name, folder=started.folder, patience_s=PATIENCE_S
-        )
-        if answer.get("before") is None:
-            return verdict
-        told = _difference(answer, verdict.cause)
-    except VigilError as error:
+        if isinstance(found, str):
+            raise StateError(found)  # noqa: TRY301 - told as any other reason
+        told = _difference(found, verdict.cause)
+    except StateError as error:
         warning = f"what changed since the last good start is not known: {error}"
         return msgspec.structs.replace(verdict, warnings=(*verdict.warnings, warning))
     since_s = max(0.0, (told.before.ago_s or 0.0) - (told.after.ago_s or 0.0))

@@ -22,7 +22,7 @@ from vigil.hosts import Link, Reach, open_link, reach_of, why_ended
 from vigil.plan import Plan
 from vigil.store import History
 from vigil.supervise import start
-from vigil.supervise.changed import FAILED, add_changes
+from vigil.supervise.changed import FAILED, Found, look_back, with_changes
 from vigil.supervise.session import Session, settled
 from vigil.supervise.spec import command_of, watch_command
 from vigil.trace import Header, Writer
@@ -32,6 +32,8 @@ RECONNECT_FIRST_S = 0.5
 RECONNECT_MOST_S = 5.0
 TICK_S = 1.0
 STOP_GRACE_S = 30.0
+LOOK_BACK_S = 2.0  # a start that just began is left alone
+LOOK_BACK_PATIENCE_S = 30.0
 
 
 class Watch:
@@ -59,7 +61,7 @@ class Watch:
         self.stopped = False  # by us, since the user asked for that (`on_timeout`)
         self._warnings: list[str] = []
         self._remembered = False
-        self._changed: Verdict | None = None  # the last verdict, with what changed since the last good start
+        self._found: Found | None = None  # by this start and the last good one before it
         self.final: Verdict | None = None  # the verdict that ended the watching, once it is out
         self._trace_path = trace
         self._trace: Writer | None = None
@@ -131,7 +133,9 @@ class Watch:
     @property
     def now(self) -> Verdict:
         """The verdict at this moment, for whoever draws it."""
-        verdict = self._changed or self.session.verdict
+        verdict = self.session.verdict
+        if self._found is not None:
+            verdict = with_changes(verdict, self._found)
         return (
             msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *self._warnings))
             if self._warnings
@@ -175,6 +179,7 @@ class Watch:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._tick)
             tasks.start_soon(self._stay_linked)
+            tasks.start_soon(self._look_back)
             if self.follow:
                 tasks.start_soon(self._keep_noted)
             with anyio.move_on_after(self.for_s):
@@ -304,9 +309,16 @@ class Watch:
         """Say whether the server is stopped before this verdict is told: the user asked for that."""
         return self.plan.on_timeout == "stop" and word in {Word.STALLED, Word.TIMED_OUT} and self.launched is not None
 
+    async def _look_back(self) -> None:
+        """Have at hand what changed since the last good start, so that a failure need not wait for it."""
+        await anyio.sleep(LOOK_BACK_S)
+        if self.launched is not None and self.launched.good:
+            found = await look_back(self.launched, self.reach, LOOK_BACK_PATIENCE_S)
+            self._found = found if isinstance(found, dict) else None  # else it is asked again when it is needed
+
     def _looks_back(self, word: Word) -> bool:
-        """Say whether this verdict is told with what changed since the last good start."""
-        return word in FAILED and self.launched is not None and self.launched.good
+        """Say whether this verdict is to be told with what changed since the last good start, and that is not at hand yet."""
+        return word in FAILED and self.launched is not None and self.launched.good and self._found is None
 
     async def _conclude(self) -> None:
         """Keep how it went, beside the server and in the history; stop it where the user asked for that."""
@@ -317,8 +329,8 @@ class Watch:
                 self.stopped = True
             except VigilError as error:
                 self._warnings.append(f"it could not be stopped: {error}")
-        if self.launched is not None:
-            self._changed = await add_changes(self.session.verdict, self.launched, self.reach)
+        if self.launched is not None and self._looks_back(verdict.word):
+            self._found = await look_back(self.launched, self.reach)
         self._remember()
         self._say_last()
         if self.launched is not None and (self.plan.command or self.now.word is not Word.STARTING):
