@@ -221,6 +221,26 @@ def test_bytes_that_are_no_text_are_kept_as_such(host: Host) -> None:
     assert found["command"]["words"] == ["true", "--name", "��"]
 
 
+def test_engine_behind_a_start_script_is_seen_in_its_process(host: Host, engine: Path, tmp_path: Path) -> None:
+    (site_of(engine) / "tinyengine" / "server.py").write_text("import time\n\n\ndef main():\n    time.sleep(60)\n")
+    script = tmp_path / "start.sh"
+    script.write_text(
+        f"export NCCL_ALGO=Ring HF_TOKEN={OTHER}\n{' '.join(run(engine))} --api-key={KEY} --port 1 &\nwait\n"
+    )
+    started = host.launch("sh", str(script), keep={"signs": ["-m tinyengine"], "key_flags": ["--api-key"]})
+    found = whole(started)
+    host.stop()
+
+    assert found["program"]["path"] == str(engine / "bin" / "python")
+    assert found["packages"] == {"tinyengine": "1.0"}
+    assert found["edited"]["files"]["tinyengine"].keys() == {"tinyengine/server.py"}
+    assert found["inner"]["command"]["words"][1:] == ["-m", "tinyengine", "--api-key=***", "--port", "1"]
+    assert found["inner"]["env"]["NCCL_ALGO"] == "Ring"
+    text = (Path(started["folder"]) / "snapshot.json").read_text()
+    assert KEY not in text
+    assert OTHER not in text
+
+
 @pytest.mark.parametrize("version", ["3.9.18", "3.10.13", "3.12.1", "3.13.0"])
 def test_snapshot_is_taken_by_every_python_of_a_host(host: Host, installed: Path, version: str) -> None:
     python = Path.home() / ".pyenv" / "versions" / version / "bin" / "python3"

@@ -33,7 +33,8 @@ def compare(before: Snapshot, after: Snapshot, cause: Cause | None = None) -> tu
     """Return what differs, most explaining first. A part that one of them did not see is left out."""
     old, new = fields_of(before, after.key_id), fields_of(after, before.key_id)
     found = [one for part in old if part in new for one in _differences(part, old[part], new[part])]
-    weighed = [(_weight(one, cause), one.key, one) for one in _without_moved_weights(found)]
+    once = {one.key: one for one in reversed(found)}  # a variable of the start is one of the process inside, too
+    weighed = [(_weight(one, cause), one.key, one) for one in _without_moved_weights(list(once.values()))]
     weighed.sort(key=lambda one: one[:2])
     return tuple(_change(one, explains=weight[0] < UNRELATED) for weight, _, one in weighed)
 

@@ -40,6 +40,9 @@ def fields_of(snapshot: Snapshot, key_id: str | None) -> dict[str, Fields]:
         found["cwd"] = {"cwd": _plain("folder of the command", snapshot.command.cwd)}
     if snapshot.env is not None:
         found["env"] = dict(_env(snapshot.env, keyed=keyed))
+    if snapshot.inner is not None:
+        found["inner"] = dict(_command(snapshot.inner.command.words, snapshot.inner.command.hidden, keyed=keyed))
+        found["inner env"] = dict(_env(snapshot.inner.env, keyed=keyed))
     if snapshot.program is not None:
         found["program"] = dict(_program(snapshot.program))
     if snapshot.packages is not None:

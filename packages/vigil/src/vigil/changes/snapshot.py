@@ -20,6 +20,13 @@ class Command(msgspec.Struct, frozen=True):
     cwd: str = ""
 
 
+class Inner(msgspec.Struct, frozen=True):
+    """What a start script came to: the words and variables of the engine's own process."""
+
+    command: Command
+    env: dict[str, str | Hidden]
+
+
 class Room(msgspec.Struct, frozen=True):
     """What is free of something, in bytes (`free_files` in files)."""
 
@@ -114,6 +121,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     key_id: str | None = None
     command: Command | None = None
+    inner: Inner | None = None
     env: dict[str, str | Hidden] | None = None
     program: Program | None = None
     packages: dict[str, str] | None = None

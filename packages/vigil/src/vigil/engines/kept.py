@@ -6,7 +6,7 @@ from typing import Any
 
 from vigil.engine_table import EngineTable
 from vigil.engines.commandline import assignments, flatten, values
-from vigil.engines.registry import find
+from vigil.engines.registry import TABLES, find
 
 
 def worth_keeping(table: EngineTable, argv: Sequence[str], env: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -22,6 +22,7 @@ def worth_keeping(table: EngineTable, argv: Sequence[str], env: Mapping[str, str
         "models": models(table, own, variables),
         "packages": list(table.packages),
         "key_flags": list(table.key_flags),
+        "signs": [sign for one in TABLES.values() for sign in one.main_signs],
     }
 
 

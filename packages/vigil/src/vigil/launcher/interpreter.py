@@ -76,6 +76,11 @@ def find(words: Sequence[str], place: Place) -> Optional[Program]:
     return walk.found
 
 
+def elsewhere(words: Sequence[str]) -> bool:
+    """Tell whether what runs in the end is not to be seen from here, or is found by a way that is not ours."""
+    return any(os.path.basename(word) in ELSEWHERE for word in words[:FIRST_WORDS])
+
+
 class _Walk:
     """A walk over the words of a command line. `inside`: what follows are the arguments of a binary."""
 

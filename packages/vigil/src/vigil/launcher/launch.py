@@ -27,14 +27,14 @@ def launch(spec: Dict[str, Any]) -> Dict[str, Any]:
         where = os.fsdecode(error.filename) if error.filename else state.state_folder()
         raise state.Refused("state", "state folder %s: %s; nothing was started" % (where, error.strerror)) from error
     if request.keep is not None:
-        aside(lambda: _keep_snapshot(request, started["folder"], env))
+        aside(lambda: _keep_snapshot(request, started, env))
     return started
 
 
-def _keep_snapshot(request: Request, folder: str, env: Dict[bytes, bytes]) -> None:
+def _keep_snapshot(request: Request, started: Dict[str, Any], env: Dict[bytes, bytes]) -> None:
     """Keep what this start found, beside it. Called in a process of its own, which alone loads what that takes."""
     snapshot = import_module(".snapshot", __package__)
-    snapshot.take(snapshot.order_of(folder, request.command, env, request.cwd, request.keep or {}))
+    snapshot.take(snapshot.order_of(started, request.command, env, request.cwd, request.keep or {}))
 
 
 def _launch_locked(request: Request) -> Tuple[Dict[str, Any], Dict[bytes, bytes]]:

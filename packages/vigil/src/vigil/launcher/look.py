@@ -3,9 +3,11 @@
 import os
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
+from ..observer.redact import secrets_of
 from . import checkout, edited, machine, models, packages, state
 from .digest import Budget, ends_sha256, read_small, whole_sha256
-from .interpreter import Place, Program, find, paths_named
+from .inside import look_inside
+from .interpreter import Place, Program, elsewhere, find, paths_named
 from .variables import Keeper, kept_variables, kept_words
 
 QUICK = (10.0, 64 << 20)
@@ -22,20 +24,21 @@ class Look:
     """Looks at a start; `found` holds what was seen so far. The order of the steps is that of their cost."""
 
     def __init__(
-        self, words: List[str], place: Place, keep: Keeper, asked: Dict[str, Any], found: Dict[str, Any]
+        self, words: List[str], place: Place, main: Dict[str, int], keep: Keeper, asked: Dict[str, Any]
     ) -> None:
+        self.found: Dict[str, Any] = {"troubles": []}
         self._words = words
+        self._main = main
         self._place = place
         self._keep = keep
         self._asked = asked
-        self._found = found
         self._program: Optional[Program] = None
         self._python: Optional[packages.Python] = None
         self._packages: Dict[str, packages.Package] = {}
 
     def at_once(self) -> None:
         """See what costs nothing."""
-        self._found["key_id"] = self._keep.key_id
+        self.found["key_id"] = self._keep.key_id
         self._part("command", self._command)
         self._part("env", lambda: kept_variables(self._place.env, self._keep))
         self._part("machine", machine.basics)
@@ -50,19 +53,32 @@ class Look:
         self._part("disks", lambda: machine.disks(self._places()))
 
     def into(self) -> None:
-        """Compare the engine's files with what was installed."""
+        """See what a start script came to, and compare the engine's files with what was installed."""
+        if self._program is None and not elsewhere(self._words):
+            self._part("inner", self._see_inner)
         budget = Budget(*THOROUGH)
-        chosen = self._chosen()
-        self._part("sources", lambda: self._sources(chosen, budget))
+        self._part("sources", lambda: self._sources(self._chosen(), budget))
         prefix = self._python.prefix if self._python else "/"
-        self._part("edited", lambda: edited.edited_files(chosen, prefix, budget))
+        self._part("edited", lambda: edited.edited_files(self._chosen(), prefix, budget))
+
+    def _see_inner(self) -> Optional[Dict[str, Any]]:
+        """Look at the process of the engine itself, and take its words and its environment for the rest of the look."""
+        inner = look_inside(self._main, strings(self._asked.get("signs")))
+        if inner is None:
+            return None
+        self._keep.redactor.learn(secrets_of(inner.words, inner.place.env.items(), self._keep.redactor.key_flags))
+        self._words, self._place = inner.words, inner.place
+        self._part("program", self._see_program)
+        self._part("packages", self._versions)
+        self._part("models", self._models)
+        return {"command": self._command(), "env": kept_variables(inner.place.env, self._keep)}
 
     def _part(self, name: str, see: Callable[[], Any]) -> None:
         try:
-            self._found[name] = see()
+            self.found[name] = see()
         except Exception as error:
-            if len(self._found["troubles"]) < MOST_TROUBLES:
-                self._found["troubles"].append("%s: %s: %s" % (name, type(error).__name__, str(error)[:200]))
+            if len(self.found["troubles"]) < MOST_TROUBLES:
+                self.found["troubles"].append("%s: %s: %s" % (name, type(error).__name__, str(error)[:200]))
 
     def _command(self) -> Dict[str, Any]:
         words, hidden = kept_words(self._words, self._keep)
@@ -126,7 +142,7 @@ class Look:
     def _places(self) -> List[str]:
         env = self._place.env
         cache = env.get("XDG_CACHE_HOME") or os.path.join(env.get("HOME", "/"), ".cache")
-        named = [one.get("path") for one in self._found.get("models") or ()]
+        named = [one.get("path") for one in self.found.get("models") or ()]
         named += [env.get(name) for name in ("HF_HUB_CACHE", "HF_HOME", "TRITON_CACHE_DIR", "VLLM_CACHE_ROOT")]
         named += [cache, env.get("TMPDIR") or "/tmp", "/dev/shm", self._place.cwd, state.state_folder()]  # noqa: S108
         return [self._place.resolve(one) for one in named if one]

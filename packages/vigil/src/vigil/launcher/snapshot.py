@@ -22,35 +22,37 @@ class Order(NamedTuple):
     """What is to be kept of a start. `asked` is the tool's word on it: words, flags, models, packages to look into."""
 
     folder: str
+    main: Dict[str, int]
     words: List[str]
     place: Place
     asked: Dict[str, Any]
 
 
-def order_of(folder: str, command: Sequence[bytes], env: Dict[bytes, bytes], cwd: str, asked: Dict[str, Any]) -> Order:
-    """Return the order for a start that was just made."""
+def order_of(
+    started: Dict[str, Any], command: Sequence[bytes], env: Dict[bytes, bytes], cwd: str, asked: Dict[str, Any]
+) -> Order:
+    """Return the order for a start that was just made, as `launch` answers it."""
     words = strings(asked.get("words")) or [word.decode("utf-8", "surrogateescape") for word in command]
-    return Order(folder, words, Place(texts(env.items()), cwd), asked)
+    return Order(started["folder"], started["life"]["main"], words, Place(texts(env.items()), cwd), asked)
 
 
 def take(order: Order) -> None:
     """Look, and write what was found beside the start."""
     keep = keeper(order.words, order.place.env, strings(order.asked.get("key_flags")))
-    found: Dict[str, Any] = {"schema": SCHEMA, "wall_s": time.time(), "whole": False, "troubles": []}
+    look = Look(order.words, order.place, order.main, keep, order.asked)
+    head = {"schema": SCHEMA, "wall_s": time.time()}
     began_s = time.monotonic()
-    look = Look(order.words, order.place, keep, order.asked, found)
     steps = (look.at_once, look.around, look.into)
     for step in steps:
         step()
-        found["took_s"] = round(time.monotonic() - began_s, 3)
-        found["whole"] = step == steps[-1]
-        write(order.folder, found, keep)
+        took_s = round(time.monotonic() - began_s, 3)
+        write(order.folder, {**head, "whole": step == steps[-1], "took_s": took_s, **look.found}, keep)
 
 
 def write(folder: str, found: Dict[str, Any], keep: Keeper) -> None:
     """Write what was found, without secrets and within its size; where the folder is gone, nobody wants to know."""
     value = _safe(found, keep.redactor.clean)
-    for part in ("files", "models", "edited", "sources", "packages", "env"):
+    for part in ("files", "models", "inner", "edited", "sources", "packages", "env"):
         if len(json.dumps(value)) <= LARGEST_BYTES:
             break
         value[part] = None
