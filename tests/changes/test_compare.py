@@ -125,6 +125,28 @@ def test_only_large_differences_of_room_are_told() -> None:
     ]
 
 
+def test_what_was_not_looked_at_in_time_is_no_difference() -> None:
+    edits = {"vllm": {"vllm/x.py": "1" * 16}}
+    assert told(edited={"files": {}, "unchecked": 7}) == []
+    assert told(edited={"files": edits, "unchecked": 7}) == [
+        ("edited file vllm/x.py of vllm", "as installed", "edited (11111111)")
+    ]
+    hurried = {**BASE, "edited": {"files": {}, "unchecked": 7}}
+    before, after = read_snapshot(hurried), read_snapshot({**BASE, "edited": {"files": edits}})
+    assert before is not None
+    assert after is not None
+    assert compare(before, after) == ()
+    weight = {**MODEL["weights"]["a.safetensors"], "ends": None}
+    assert told(models=[{**MODEL, "weights": {"a.safetensors": weight}, "settings": {"tokenizer.json": None}}]) == []
+    assert told(sources={"vllm": {"path": "/src", "commit": "c", "dirty": None}})[0][2] == "commit c"
+
+
+def test_disk_that_only_one_start_looked_at_is_not_compared() -> None:
+    room = {"free_bytes": 1, "total_bytes": 64 * GIB}
+    assert told(disks={"/elsewhere": room}) == []
+    assert told(disks={"/dev/shm": room}) == [("free space of /dev/shm", "60.0 GiB", "1 bytes")]
+
+
 def test_part_that_one_start_did_not_see_is_not_compared() -> None:
     nothing = {part: None for part in BASE if part not in {"schema", "whole", "key_id"}}
     assert told(**nothing) == []

@@ -241,6 +241,19 @@ def test_engine_behind_a_start_script_is_seen_in_its_process(host: Host, engine:
     assert OTHER not in text
 
 
+def test_answer_to_a_launch_does_not_wait_for_the_look(host: Host) -> None:
+    started = host.launch("sh", "-c", "while :; do sleep 1; done", keep={})  # whose program is looked for a while
+    found = json.loads((Path(started["folder"]) / "snapshot.json").read_text() or "{}") if _there(started) else {}
+
+    assert not found.get("whole")
+    host.stop()
+    assert whole(started)["program"] is None
+
+
+def _there(started: dict[str, Any]) -> bool:
+    return (Path(started["folder"]) / "snapshot.json").exists()
+
+
 @pytest.mark.parametrize("version", ["3.9.18", "3.10.13", "3.12.1", "3.13.0"])
 def test_snapshot_is_taken_by_every_python_of_a_host(host: Host, installed: Path, version: str) -> None:
     python = Path.home() / ".pyenv" / "versions" / version / "bin" / "python3"

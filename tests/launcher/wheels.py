@@ -17,11 +17,12 @@ FILES = {
 }
 
 
-def make_wheel(folder: Path, version: str = "1.0") -> Path:
+def make_wheel(folder: Path, server: str = SERVER, version: str = "1.0") -> Path:
     """Write the wheel of tinyengine."""
     info = f"tinyengine-{version}.dist-info"
     files = {
         **FILES,
+        "tinyengine/server.py": server,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: tinyengine\nVersion: {version}\n\nA server: Version: 9\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/entry_points.txt": "[console_scripts]\ntinyengine = tinyengine.server:main\n",
@@ -39,9 +40,9 @@ def hash_of(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
-def make_environment(folder: Path) -> Path:
+def make_environment(folder: Path, server: str = SERVER) -> Path:
     """Make an environment with tinyengine in it; return its folder."""
-    wheel = make_wheel(folder)
+    wheel = make_wheel(folder, server)
     home = folder / "env"
     venv.create(home, with_pip=False, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "--disable-pip-version-check"]

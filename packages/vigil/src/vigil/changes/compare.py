@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from vigil.changes.change import Change
 from vigil.changes.explains import EXPLAINS, USUALLY, rank
-from vigil.changes.fields import MASKED, Field, Fields, fields_of
+from vigil.changes.field import LOOSE, MASKED, Field, Fields
+from vigil.changes.fields import fields_of
 from vigil.changes.snapshot import Snapshot
 from vigil.diagnosis.cause import Cause
 
@@ -18,8 +19,8 @@ NAMED, ASKED_FOR, UNRELATED, BETTER = range(4)
 _ALONE = ("model.", "file.", "edited.", "flag.", "env.")
 """What a cause that names it is about; a package is named in every other traceback."""
 _AS_INSTALLED = {"edited": "as installed", "sources": "as installed"}
-_ONLY_COMMON = frozenset({"files"})
-"""That a path is named now is said by its flag; that its content differs, here."""
+_ONLY_COMMON = frozenset({"files", "disks"})
+"""That a path is named now is said by its flag; that its content, or its disk, differs, here."""
 
 
 class _Difference(NamedTuple):
@@ -32,24 +33,39 @@ class _Difference(NamedTuple):
 def compare(before: Snapshot, after: Snapshot, cause: Cause | None = None) -> tuple[Change, ...]:
     """Return what differs, most explaining first. A part that one of them did not see is left out."""
     old, new = fields_of(before, after.key_id), fields_of(after, before.key_id)
-    found = [one for part in old if part in new for one in _differences(part, old[part], new[part])]
+    unsure = (_not_seen_whole(before), _not_seen_whole(after))
+    found = [one for part in old if part in new for one in _differences(part, old[part], new[part], unsure)]
     once = {one.key: one for one in reversed(found)}  # a variable of the start is one of the process inside, too
     weighed = [(_weight(one, cause), one.key, one) for one in _without_moved_weights(list(once.values()))]
     weighed.sort(key=lambda one: one[:2])
     return tuple(_change(one, explains=weight[0] < UNRELATED) for weight, _, one in weighed)
 
 
-def _differences(part: str, old: Fields, new: Fields) -> Iterator[_Difference]:
+def _not_seen_whole(snapshot: Snapshot) -> frozenset[str]:
+    """Return the parts of which only some was seen: what is not in them may be there all the same."""
+    edited = snapshot.edited is not None and snapshot.edited.unchecked > 0
+    sources = any(one.path and one.dirty is None for one in (snapshot.sources or {}).values())
+    return frozenset({part for part, some in (("edited", edited), ("sources", sources)) if some}) | _ONLY_COMMON
+
+
+def _differences(
+    part: str, old: Fields, new: Fields, unsure: tuple[frozenset[str], frozenset[str]]
+) -> Iterator[_Difference]:
     for key in dict.fromkeys((*new, *old)):
         was, now = old.get(key), new.get(key)
         if was is None or now is None:
-            if part not in _ONLY_COMMON and not _is_level(was or now):
+            if part not in unsure[was is not None] and not _is_level(was or now):
                 yield _Difference(key, was, now, _AS_INSTALLED.get(part))
         elif _is_level(was) and _is_level(now):
             if _matters(was, now):
                 yield _Difference(key, was, now)
-        elif was.same is not None and now.same is not None and was.same != now.same:
+        elif was.same is not None and now.same is not None and not _alike(was.same, now.same):
             yield _Difference(key, was, now)
+
+
+def _alike(was: str, now: str) -> bool:
+    (was, _, more), (now, _, further) = was.partition(LOOSE), now.partition(LOOSE)
+    return was == now and (more == further or not more or not further)
 
 
 def _is_level(field: Field | None) -> bool:

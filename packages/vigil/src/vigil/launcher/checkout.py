@@ -94,13 +94,15 @@ def _text(path: str) -> str:
 
 
 def _dirty(root: str, git: str, budget: Budget) -> Optional[Dict[str, str]]:
-    """Return the tracked files that are not as they were checked out; None where the index cannot be read."""
+    """Return the tracked files that are not as they were checked out; None where the index cannot be read, or not in time."""
     data = read_small(os.path.join(git, "index"), INDEX_BYTES) or b""
     if data[:4] != b"DIRC" or len(data) < 12 or struct.unpack(">I", data[4:8])[0] not in (2, 3):  # noqa: PLR2004
         return None
     found: Dict[str, str] = {}
     for entry in entries(data):
-        if budget.spent or len(found) >= MOST_DIRTY:
+        if budget.spent:
+            return None
+        if len(found) >= MOST_DIRTY:
             break
         told = _differs(os.path.join(root, entry.name), entry, budget)
         if told is not None:

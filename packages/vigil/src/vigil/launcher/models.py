@@ -36,7 +36,7 @@ def fingerprint(given: str, revision: Optional[str], place: Place, budget: Budge
         "path": path[:1000],
         "commit": commit.group(1)[:80] if commit else None,
         "settings": {
-            name: _short(whole_sha256(full, SMALL_BYTES, budget)) for name, full in files[1] if not budget.spent
+            name: None if budget.spent else _short(whole_sha256(full, SMALL_BYTES, budget)) for name, full in files[1]
         },
         "weights": {name: _weight(full, budget) for name, full in files[0][:MOST_FILES]},
         "count": len(files[0]),
