@@ -14,10 +14,10 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS))
 
-from generators import commands, facts, layers, library, results, rules, tables, verdicts  # noqa: E402
+from generators import changes, commands, facts, layers, library, results, rules, tables, verdicts  # noqa: E402
 
 WHOLE = (verdicts, rules, tables, commands, library, results)
-PARTIAL = (facts, layers)
+PARTIAL = (changes, facts, layers)
 OWNED = ("verdicts/*.md", "rules/*.md")
 
 
