@@ -1,6 +1,7 @@
 """The machine that a start found, read from files as other machines have them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,35 @@ def test_gpus_without_the_library_are_those_of_proc(tmp_path: Path) -> None:
     (tmp_path / "gpus" / "0000:00:07.0").mkdir()
     found = [(one["name"], one["uuid"], one["free_bytes"]) for one in machine.gpus_of_proc(str(tmp_path))]
     assert found == [("NVIDIA H200", "GPU-7439484f-4318", None), ("", "", None)]
+
+
+class Driver:
+    """What is asked of NVIDIA's library, of one GPU; a call that it does not have is not there."""
+
+    def nvmlInit_v2(self) -> int:  # noqa: N802
+        return 0
+
+    def nvmlDeviceGetCount_v2(self, count: Any) -> int:  # noqa: N802
+        count._obj.value = 1
+        return 0
+
+    def nvmlDeviceGetHandleByIndex_v2(self, index: int, device: Any) -> int:  # noqa: N802
+        return 0
+
+    def nvmlDeviceGetMemoryInfo(self, device: Any, memory: Any) -> int:  # noqa: N802
+        memory._obj.total, memory._obj.free = 140 * GIB, 3 * GIB
+        return 0
+
+    def nvmlDeviceGetName(self, device: Any, text: Any, size: Any) -> int:  # noqa: N802
+        text.value = b"NVIDIA H200"
+        return 0
+
+
+def test_gpus_are_told_with_what_is_free_of_them() -> None:
+    assert machine.gpus(Driver()) == [
+        {"name": "NVIDIA H200", "uuid": "", "total_bytes": 140 * GIB, "free_bytes": 3 * GIB}
+    ]
+    assert machine.gpus("libno-such-thing.so.1", "/nowhere") == []
 
 
 def test_memory_limit_is_the_lowest_of_the_groups_above(tmp_path: Path) -> None:

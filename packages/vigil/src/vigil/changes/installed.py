@@ -1,5 +1,7 @@
 """The fields of what is installed: program, packages, edited files, models."""
 
+import re
+
 from vigil.changes.field import LOOSE, Field, Fields, Found, content, plain, written
 from vigil.changes.snapshot import Model, Program, Snapshot, Source, Weight
 from vigil.screen import size
@@ -15,7 +17,7 @@ def packages(snapshot: Snapshot, _: bool) -> Found | None:  # noqa: FBT001
     if snapshot.packages is None:
         return None
     return (
-        (f"package.{name.lower()}", plain(f"package {name}", version, name))
+        (f"package.{re.sub(r'[-_.]+', '-', name).lower()}", plain(f"package {name}", version, name))
         for name, version in snapshot.packages.items()
     )
 

@@ -77,10 +77,10 @@ def driver(folder: str = PROC_NVIDIA) -> Optional[str]:
     return found.group(1).decode("ascii", "replace") if found else None
 
 
-def gpus(folder: str = PROC_NVIDIA) -> List[Dict[str, Any]]:
+def gpus(library: Any = "libnvidia-ml.so.1", folder: str = PROC_NVIDIA) -> List[Dict[str, Any]]:
     """Return the GPUs, with their memory where the library tells it; from /proc alone where it is missing."""
     try:
-        nvml = Nvml()
+        nvml = Nvml(library)
     except (OSError, AttributeError):
         return gpus_of_proc(folder)
     found = []
