@@ -49,14 +49,14 @@ class Driver:
         count._obj.value = 1
         return 0
 
-    def nvmlDeviceGetHandleByIndex_v2(self, index: int, device: Any) -> int:  # noqa: N802
+    def nvmlDeviceGetHandleByIndex_v2(self, *_: Any) -> int:  # noqa: N802
         return 0
 
-    def nvmlDeviceGetMemoryInfo(self, device: Any, memory: Any) -> int:  # noqa: N802
+    def nvmlDeviceGetMemoryInfo(self, _: Any, memory: Any) -> int:  # noqa: N802
         memory._obj.total, memory._obj.free = 140 * GIB, 3 * GIB
         return 0
 
-    def nvmlDeviceGetName(self, device: Any, text: Any, size: Any) -> int:  # noqa: N802
+    def nvmlDeviceGetName(self, _: Any, text: Any, *__: Any) -> int:  # noqa: N802
         text.value = b"NVIDIA H200"
         return 0
 
