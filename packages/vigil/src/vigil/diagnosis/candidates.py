@@ -11,7 +11,7 @@ from vigil.diagnosis.text import LogText
 _QUIET = frozenset("WID")
 _QUOTED = "    "
 """Lines indented so far are source that a traceback quotes, or help texts."""
-_ERROR_WORDS = ("ERROR", "Error", "error", "CRITICAL", " E ", "[E")
+ERROR_WORDS = ("ERROR", "Error", "error", "CRITICAL", " E ", "[E")
 _ERROR_FIRST = re.compile(r"(?:[\w.:/-]+ ){0,3}(?:fatal )?error\b", re.IGNORECASE)
 
 
@@ -75,7 +75,7 @@ def gather(log: LogText, engine: str | None) -> Evidence:
 def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:
     """Return the first line that its writer called an error and that no rule knows: the last resort."""
     marks = evidence.marks
-    for index in sorted(log.find_any(_ERROR_WORDS) - evidence.muted):
+    for index in sorted(log.find_any(ERROR_WORDS) - evidence.muted):
         line = log.read(index)
         called_error = line.level == "E" or (not line.level and _ERROR_FIRST.match(line.body))
         if called_error and marks.ready < index < marks.stopped:

@@ -3,11 +3,17 @@
 import re
 from collections.abc import Sequence
 
-from vigil.diagnosis.candidates import Candidate
+import msgspec
+
+from vigil.diagnosis.candidates import ERROR_WORDS, Candidate
 from vigil.diagnosis.cause import Cause, End
 from vigil.diagnosis.fingerprint import fingerprint
+from vigil.diagnosis.reader import HEAD
+from vigil.diagnosis.rules import NEEDLES, READING, Rule
 from vigil.diagnosis.select import Choice, choose, signal_name
+from vigil.diagnosis.sieve import Wanted
 from vigil.diagnosis.text import LogText
+from vigil.engine_table import EngineTable
 from vigil.facts import Line
 
 AROUND = 3
@@ -73,3 +79,42 @@ def _advice(candidate: Candidate) -> str:
         groups.setdefault("signal", signal_name(int(groups["number"])))
     advice = (candidate.when.advice if candidate.when else "") or candidate.rule.advice
     return _PLACE.sub(lambda match: groups.get(match[1], ""), advice)
+
+
+class Stuck(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a life without an error stands that has not become ready."""
+
+    phase: str
+    line: int | None
+    text: str
+    kind: str
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """What one life shows: its cause, other candidates (best first), where it is stuck."""
+
+    cause: Cause | None
+    candidates: tuple[Cause, ...] = ()
+    stuck: Stuck | None = None
+
+
+def examine(
+    lines: Sequence[Line],
+    end: End,
+    table: EngineTable | None = None,
+    file: str | None = None,
+    _version: str | None = None,
+    _rules: Sequence[Rule] = (),
+) -> Findings:
+    """Say what one life shows."""
+    return Findings(cause=diagnose(lines, end, table.name if table else None, file))
+
+
+def wanted(tables: Sequence[EngineTable], rules: Sequence[Rule] = ()) -> Wanted:
+    """Return the literals whose lines `examine` needs."""
+    texts = {needle.when.text for needle in NEEDLES} | {when.text for rule in rules for when in rule.when}
+    texts |= {*READING.relays, *READING.harmless, *READING.ready, *READING.stopped, *ERROR_WORDS, HEAD}
+    for table in tables:
+        texts |= {*(sign.text for sign in table.signs), *table.banners, *table.ready_lines, *table.fatal_lines}
+    usage = ("usage: ", "Usage: ")
+    return Wanted(tuple(sorted({*texts, *("\n" + text for text in usage)})), {HEAD: 400, **dict.fromkeys(usage, 200)})

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -104,3 +105,14 @@ NEEDLES = tuple(
     for when in rule.when
 )
 READING = msgspec.convert(_load("reading.toml"), Reading)
+
+
+def load_rules(folder: Path) -> tuple[list[Rule], list[str]]:
+    """Return the rules in a folder, and a line for each file that holds none."""
+    rules, wrong = [], []
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            rules.append(msgspec.convert(tomllib.loads(path.read_text("utf-8")), Rule))
+        except (OSError, ValueError, msgspec.ValidationError) as error:
+            wrong.append(f"{path}: {error}")
+    return rules, wrong
