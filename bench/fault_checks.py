@@ -130,6 +130,7 @@ CHECKS = {
     "warned": check_warned,
     "says_oom": lambda run: says(run, "OOM killer"),
     "says_spinning": lambda run: says(run, "spinning"),
+    "says_stack": lambda run: says(run, "stack of pid"),
     "says_died": lambda run: says(run, "died"),
     "says_resolve": lambda run: says(run, "does not resolve"),
     "says_python3": lambda run: says(run, "no python3"),
