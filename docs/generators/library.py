@@ -10,6 +10,7 @@ import msgspec
 import vigil
 from generators.markdown import block, code, page, table
 from vigil import api, errors
+from vigil.changes import Change
 from vigil.diagnosis.cause import Cause
 from vigil.verdict import Attempt, Evidence, PhaseSpan, Verdict, Word
 
@@ -39,7 +40,9 @@ Programs to run as they are: `examples/up.py`, which blocks, and `examples/follo
 def pages() -> dict[str, str]:
     """Return the page by its path."""
     functions = [part for one in (api.up, api.watch) for part in function_parts(one)]
-    structs = [part for one in (vigil.Plan, Verdict, Attempt, PhaseSpan, Evidence, Cause) for part in struct_parts(one)]
+    structs = [
+        part for one in (vigil.Plan, Verdict, Attempt, PhaseSpan, Evidence, Cause, Change) for part in struct_parts(one)
+    ]
     words = f"## vigil.Word\n\n{Word.__doc__} One of {', '.join(map(code, Word))}. See [verdicts](verdicts/index.md)."
     faults = (
         f"## Errors\n\n{block(errors.__doc__ or '', 'text')}\n\nAll have `exit_code`. `vigil.VigilError` is their base."

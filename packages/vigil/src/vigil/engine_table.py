@@ -66,7 +66,8 @@ class EngineTable(msgspec.Struct, frozen=True, kw_only=True):
     second time in one life (SGLang's draft). `imports`: a Python program, which imports for long before its first line.
     `key_flags`/`key_variables`: where the server's own API key stands; so for host, port, TLS, model and the name that
     it is served by (a flag stands before a variable, a variable before the default). `model_position`: the word after
-    the command may be the model.
+    the command may be the model. `draft_flags` name further models, `draft_configs` a JSON object with one as its `model`,
+    `revision_flags` the revision of the model; `packages`: what is looked into for edited files (see `launcher.edited`).
     """
 
     name: str
@@ -105,6 +106,10 @@ class EngineTable(msgspec.Struct, frozen=True, kw_only=True):
     model_flags: tuple[str, ...] = ("--model",)
     model_variables: tuple[str, ...] = ()
     model_position: bool = False
+    draft_flags: tuple[str, ...] = ()
+    draft_configs: tuple[str, ...] = ()
+    revision_flags: tuple[str, ...] = ("--revision",)
+    packages: tuple[str, ...] = ()
     name_flags: tuple[str, ...] = ("--served-model-name",)
     name_variables: tuple[str, ...] = ()
     default_host: str = "127.0.0.1"

@@ -13,7 +13,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One server or job to start or to watch.
 
     `command` starts something new; without it `name`, `url`, `pid`, `match` or `log` say what to watch. `on` is an ssh host,
-    `reach` any command prefix that runs a program elsewhere. `env` goes to the command and is never written down.
+    `reach` any command prefix that runs a program elsewhere. `env` goes to the command; it is not part of what is written
+    down of the plan.
     `timeout_s` lives in `policy`; 0 there means no limit. `model`: the id that the server must list. `speculation`: it was
     asked to speculate, so that the first tokens asked of it must exercise that. `ready`: None stands for "token".
     `health_path`: where health is asked, if not where the engine has it.

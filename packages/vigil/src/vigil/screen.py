@@ -44,3 +44,24 @@ def duration(seconds: float) -> str:
     if minutes < 100:  # noqa: PLR2004
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def ago(seconds: float) -> str:
+    """Return in one word pair how long ago something was: `40 s ago`, `5 min ago`, `3 h ago`, `2 days ago`."""
+    if seconds < 100:  # noqa: PLR2004
+        return f"{max(0.0, seconds):.0f} s ago"
+    minutes = int(seconds / 60)
+    if minutes < 100:  # noqa: PLR2004
+        return f"{minutes} min ago"
+    hours = round(seconds / 3600)
+    return f"{hours} h ago" if hours < 48 else f"{round(seconds / 86400)} days ago"  # noqa: PLR2004
+
+
+def size(count: int | None) -> str:
+    """Return a number of bytes for people: `135 bytes`, `4.9 GiB`; `?` where it is not known."""
+    if count is None:
+        return "?"
+    value, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    while abs(value) >= 1024 and len(units) > 1:  # noqa: PLR2004
+        value, units = value / 1024, units[1:]
+    return f"{count} bytes" if units[0] == "bytes" else f"{value:.1f} {units[0]}"

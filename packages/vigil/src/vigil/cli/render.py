@@ -4,6 +4,7 @@ import shutil
 import textwrap
 from pathlib import Path
 
+from vigil.cli.changed import block_of, where
 from vigil.diagnosis.cause import Cause
 from vigil.screen import duration, plain
 from vigil.verdict import SERVING, Verdict, Word
@@ -25,7 +26,7 @@ def text_of(verdict: Verdict, trace: Path | None, *, hints: bool = True) -> str:
     """Return a verdict for people. Nothing in it can move or colour the terminal. `hints`: say what to do next."""
     parts = [_head(verdict), *_what(verdict)]
     if verdict.word not in {Word.READY, Word.BUSY, Word.FINISHED}:
-        parts += [*_attempts(verdict), *_cause(verdict)]
+        parts += [*_attempts(verdict), *_cause(verdict), *block_of(verdict, _width())]
     else:
         parts += _phases(verdict)
     parts += [f"  warning: {plain(warning, _width())}" for warning in verdict.warnings]
@@ -119,13 +120,7 @@ def _where_next(verdict: Verdict, trace: Path | None, *, hints: bool) -> list[st
         lines.append(f"  log:   {plain(verdict.log, 300)}{line}")
     if trace is not None:
         lines.append(f"  trace: {trace}   (vigil replay TRACE)")
-    at = (
-        ""
-        if verdict.host == "here"
-        else f" --on {verdict.host}"
-        if " " not in verdict.host
-        else f" --reach '{verdict.host}'"
-    )
+    at = where(verdict)
     steps = {
         Word.READY: f"vigil stop {verdict.name}{at}",
         Word.BUSY: f"vigil stop {verdict.name}{at}",

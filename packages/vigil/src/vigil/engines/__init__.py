@@ -2,6 +2,7 @@
 
 from vigil.engines.address import Address, address, asks_speculation, served_model
 from vigil.engines.describe import phase_table
+from vigil.engines.kept import worth_keeping
 from vigil.engines.registry import TABLES, detect, detect_text, engine_version, table
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "phase_table",
     "served_model",
     "table",
+    "worth_keeping",
 ]

@@ -5,6 +5,7 @@ Read in the sources of 0.4.9, 0.5.2, 0.5.10 and 0.5.23, and in real logs of 0.5.
 
 from vigil.engine_table import EngineTable, MetricNames, Phase, Sign
 from vigil.engines.bars import COUNTED, DOWNLOADING, LOADING
+from vigil.engines.patched import PATCHED
 
 _SIGNS = (
     Sign(phase=Phase.SERVING, text="The server is fired up and ready to roll!"),
@@ -140,6 +141,8 @@ TABLE = EngineTable(
     key_flags=("--api-key",),
     tls_flags=("--ssl-certfile",),
     model_flags=("--model-path", "--model"),
+    draft_flags=("--speculative-draft-model-path", "--speculative-draft-model", "--tokenizer-path"),
+    packages=("sglang", "sgl-kernel", "sglang-kernel", *PATCHED),
     model_position=True,
     default_host="127.0.0.1",
     default_port=30000,

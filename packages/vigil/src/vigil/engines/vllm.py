@@ -7,6 +7,7 @@ and `(EngineCore pid=1) INFO ...` later; none of it is needed here but to tell r
 
 from vigil.engine_table import EngineTable, MetricNames, Phase, Sign
 from vigil.engines.bars import COUNTED, DOWNLOADING, LOADING
+from vigil.engines.patched import PATCHED
 
 _SIGNS = (
     Sign(phase=Phase.SERVING, text="Application startup complete."),
@@ -148,6 +149,9 @@ TABLE = EngineTable(
     key_variables=("VLLM_API_KEY",),
     tls_flags=("--ssl-certfile",),
     model_flags=("--model",),
+    draft_flags=("--speculative-model", "--speculative-config.model", "--tokenizer"),
+    draft_configs=("--speculative-config", "-sc"),
+    packages=("vllm", "vllm-flash-attn", *PATCHED),
     model_position=True,
     default_host="0.0.0.0",  # noqa: S104 - a fact about vLLM: without --host it binds everywhere
     default_port=8000,

@@ -52,9 +52,9 @@ _IMPORTED = re.compile(r"^\s*from \.(?:\.(\w+)\.)?(\w*) import (.+)$", re.MULTIL
 
 
 @functools.cache
-def _sources(room: str, module: str) -> dict[str, str]:
-    """Return the modules that one needs, by name: a host compiles no more than it runs."""
-    needed, found = [(room, module)], dict(_PACKAGES)
+def _sources(room: str, modules: tuple[str, ...]) -> dict[str, str]:
+    """Return the modules that some need, by name: a host is sent, and compiles, no more than it runs."""
+    needed, found = [(room, module) for module in modules], dict(_PACKAGES)
     while needed:
         place, name = needed.pop()
         if f"vigil_beside.{place}.{name}" in found:
@@ -62,18 +62,19 @@ def _sources(room: str, module: str) -> dict[str, str]:
         text = resources.files(f"vigil.{place}").joinpath(f"{name}.py").read_text("utf-8")
         found[f"vigil_beside.{place}.{name}"] = text
         for elsewhere, origin, names in _IMPORTED.findall(text):
-            modules = [origin] if origin else [word.strip() for word in names.split("#")[0].split(",")]
-            needed += [(elsewhere or place, one) for one in modules]
+            others = [origin] if origin else [word.strip() for word in names.split("#")[0].split(",")]
+            needed += [(elsewhere or place, one) for one in others]
     return found
 
 
-def program(room: str, module: str, argument: str = "") -> bytes:
+def program(room: str, module: str, argument: str = "", besides: tuple[str, ...] = ()) -> bytes:
     """Return the bytes for the loader's standard input: nine characters of length, then the program.
 
-    `module` is one of `room` (`observer` or `launcher`) with a `main`; `argument`, where given, is JSON that is handed to it.
+    `module` is one of `room` (`observer` or `launcher`) with a `main`; `argument`, where given, is JSON that is handed to it;
+    `besides` are modules that it loads by name, later.
     """
     literal = f"json.loads({argument!r})" if argument else ""
-    sources = _sources(room, module)
+    sources = _sources(room, (module, *besides))
     text = _PROGRAM.format(
         sources=sources, packages=tuple(_PACKAGES), room=room, module=module, argument=literal
     ).encode()

@@ -39,6 +39,9 @@ _ERRORS: dict[str, type[VigilError]] = {
     "port": PortError,
 }
 
+# What a verb loads only once its answer is out.
+_BESIDES = {"launch": ("snapshot",)}
+
 
 async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any) -> dict[str, Any]:
     """Carry `verb` of the desk out on the host and return its answer.
@@ -46,7 +49,7 @@ async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any)
     Raises `UsageError`, `StateError` or `CommandError` as the desk says, `NoPythonError` or `UnreachableError` where it could
     not be asked.
     """
-    request = program("launcher", "desk", json.dumps({"verb": verb, "args": args}))
+    request = program("launcher", "desk", json.dumps({"verb": verb, "args": args}), _BESIDES.get(verb, ()))
     try:
         process = await anyio.open_process(reach.command, stderr=subprocess.PIPE, start_new_session=True)
     except OSError as error:

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any, Callable, Dict
 
-from . import launch, state, stop, taken
+from . import launch, starts, state, stop, taken
 from .tail import tail
 
 
@@ -14,6 +14,7 @@ def note(name: str, folder: str, verdict: Any) -> Dict[str, Any]:
     owner = os.path.realpath(state.server_folder(name)) + os.sep
     if os.path.realpath(folder).startswith(owner) and os.path.isdir(folder):
         state.write_json(os.path.join(folder, "verdict.json"), verdict)
+        starts.note_ready(folder, verdict)
     return {}
 
 
@@ -25,6 +26,7 @@ VERBS: Dict[str, Callable[..., Dict[str, Any]]] = {
     "list": state.list_servers,
     "note": note,
     "tail": tail,
+    "compare": starts.compare,
     "listener": taken.listener,
 }
 

@@ -4,17 +4,16 @@ import os
 import shutil
 import time
 from contextlib import ExitStack
-from typing import Any, Dict, List, Optional
+from importlib import import_module
+from typing import Any, Dict, Optional, Tuple
 
 from ..observer.life import read_boot_id
-from . import kin, spawn, state
+from . import kin, spawn, starts, state
+from .aside import aside
 from .name import free_name
 from .output import open_log
 from .request import Request, read_request
 from .taken import listener
-
-KEPT_STARTS = 20
-DIGITS = 9  # more is no number of ours
 
 
 def launch(spec: Dict[str, Any]) -> Dict[str, Any]:
@@ -23,13 +22,22 @@ def launch(spec: Dict[str, Any]) -> Dict[str, Any]:
     try:
         os.makedirs(state.servers_folder(), mode=0o700, exist_ok=True)
         with state.lock():
-            return _launch_locked(request)
+            started, env = _launch_locked(request)
     except OSError as error:
         where = os.fsdecode(error.filename) if error.filename else state.state_folder()
         raise state.Refused("state", "state folder %s: %s; nothing was started" % (where, error.strerror)) from error
+    if request.keep is not None:
+        aside(lambda: _keep_snapshot(request, started["folder"], env))
+    return started
 
 
-def _launch_locked(request: Request) -> Dict[str, Any]:
+def _keep_snapshot(request: Request, folder: str, env: Dict[bytes, bytes]) -> None:
+    """Keep what this start found, beside it. Called in a process of its own, which alone loads what that takes."""
+    snapshot = import_module(".snapshot", __package__)
+    snapshot.take(snapshot.order_of(folder, request.command, env, request.cwd, request.keep or {}))
+
+
+def _launch_locked(request: Request) -> Tuple[Dict[str, Any], Dict[bytes, bytes]]:
     name = free_name(request)
     _refuse_taken_port(request.port, request.host)
     with ExitStack() as undo:
@@ -39,17 +47,20 @@ def _launch_locked(request: Request) -> Dict[str, Any]:
             _reserve(os.path.join(folder, reserved))
         log = request.log or os.path.join(folder, "server.log")
         with os.fdopen(open_log(log, undo), "ab", 0) as output:
-            life = _start(request, folder, log, output.fileno(), undo)
+            env = {**os.environb, **request.env}
+            env.setdefault(b"PYTHONUNBUFFERED", b"1")  # the log must show what a Python server does, when it does it
+            life = _start(request, env, folder, log, output.fileno(), undo)
         undo.pop_all()
-    _forget_old_starts(name, folder)
-    return {"name": name, "folder": folder, "life": life}
+    starts.forget_old(name)
+    return {"name": name, "folder": folder, "life": life, "good": starts.has_good(name, folder)}, env
 
 
-def _start(request: Request, folder: str, log: str, handle: int, undo: ExitStack) -> Dict[str, Any]:
+def _start(  # noqa: PLR0913, PLR0917 - what a start is made of
+    request: Request, env: Dict[bytes, bytes], folder: str, log: str, handle: int, undo: ExitStack
+) -> Dict[str, Any]:
     name = os.path.basename(os.path.dirname(os.path.dirname(folder)))
     mark = os.urandom(8).hex()
-    env = {**os.environb, **request.env, kin.MARK.encode(): mark.encode()}
-    env.setdefault(b"PYTHONUNBUFFERED", b"1")  # the log must show what a Python server does, when it does it
+    env = {**env, kin.MARK.encode(): mark.encode()}
     offset = os.fstat(handle).st_size
     with spawn.Launcher(request, env, folder, handle) as started:
         life = {
@@ -86,23 +97,18 @@ def _refuse_taken_port(number: Optional[int], host: Optional[str]) -> None:
 def _make_start(name: str, undo: ExitStack) -> str:
     """Make the folder of one more start. It is numbered: the host's clock may jump, the order of starts may not."""
     owner = state.server_folder(name)
-    starts = os.path.join(owner, "starts")
-    undo.callback(_remove_empty, owner, starts)
-    os.makedirs(starts, mode=0o700, exist_ok=True)
-    number = max((_number(old) for old in os.listdir(starts)), default=0) + 1
-    folder = os.path.join(starts, "%06d-%s" % (number, time.strftime("%Y%m%dT%H%M%S", time.gmtime())))
+    base = os.path.join(owner, "starts")
+    undo.callback(_remove_empty, owner, base)
+    os.makedirs(base, mode=0o700, exist_ok=True)
+    number = max((starts.number_of(old) for old in os.listdir(base)), default=0) + 1
+    folder = os.path.join(base, "%06d-%s" % (number, time.strftime("%Y%m%dT%H%M%S", time.gmtime())))
     os.mkdir(folder, mode=0o700)
     undo.callback(shutil.rmtree, folder, ignore_errors=True)
     return os.path.realpath(folder)
 
 
-def _number(start: str) -> int:
-    head = start.partition("-")[0]
-    return int(head) if head.isascii() and head.isdigit() and len(head) <= DIGITS else 0
-
-
-def _remove_empty(owner: str, starts: str) -> None:
-    for folder in (starts, owner):
+def _remove_empty(owner: str, base: str) -> None:
+    for folder in (base, owner):
         try:
             os.rmdir(folder)
         except OSError:  # earlier starts lie there
@@ -138,14 +144,3 @@ def _link(target: str, link: str) -> None:
     except BaseException:
         state.discard(partial)
         raise
-
-
-def _forget_old_starts(name: str, newest: str) -> None:
-    starts = os.path.join(state.server_folder(name), "starts")
-    for old in _oldest(starts):
-        if old != os.path.basename(newest):
-            shutil.rmtree(os.path.join(starts, old), ignore_errors=True)
-
-
-def _oldest(starts: str) -> List[str]:
-    return sorted(os.listdir(starts), key=_number)[:-KEPT_STARTS]

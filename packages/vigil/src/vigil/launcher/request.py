@@ -7,7 +7,10 @@ from .state import Refused
 
 
 class Request(NamedTuple):
-    """What is asked for. `name` None: make one from `made_name`. `log` None: beside the state. `host`: where it will listen."""
+    """What is asked for. `name` None: make one from `made_name`. `log` None: beside the state. `host`: where it will listen.
+
+    `keep`: what the tool wants kept of the start, see `snapshot`; None: nothing.
+    """
 
     name: Optional[str]
     made_name: str
@@ -18,6 +21,7 @@ class Request(NamedTuple):
     host: Optional[str]
     port: Optional[int]
     plan: Any
+    keep: Optional[Dict[str, Any]]
 
 
 def read_request(spec: Dict[str, Any]) -> Request:
@@ -37,6 +41,7 @@ def read_request(spec: Dict[str, Any]) -> Request:
         host=spec.get("host"),
         port=spec.get("port"),
         plan=spec.get("plan") or {},
+        keep=spec["keep"] if isinstance(spec.get("keep"), dict) else None,
     )
 
 

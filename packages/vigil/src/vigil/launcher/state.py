@@ -1,6 +1,7 @@
 """The state folder of this user on this host: the truth about what runs here.
 
-`$XDG_STATE_HOME/vigil/servers/NAME/starts/ID/{plan,life,exit,verdict}.json`, with `NAME/current` pointing at the newest.
+`$XDG_STATE_HOME/vigil/servers/NAME/starts/ID/{plan,life,exit,verdict,ready,snapshot}.json`, with `NAME/current` pointing at the
+newest.
 """
 
 import fcntl
@@ -18,6 +19,7 @@ from . import family
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 FILE_BYTES = 8 << 20
+SNAPSHOT = "snapshot.json"  # see `snapshot`; written beside a start, after it runs
 LOCK_PATIENCE_S = 30.0
 LARGEST_PID = 1 << 22
 SHOWN_NAMES = 20
@@ -82,12 +84,16 @@ def write_json(path: str, value: Any) -> None:
     """Write JSON so that a reader never sees half of it, and nothing is left where the disk is full."""
     partial = "%s.%d.part" % (path, os.getpid())
     try:
-        with open(partial, "w", encoding="ascii") as file:
+        with open(partial, "w", encoding="ascii", opener=_private) as file:
             json.dump(value, file)
         os.replace(partial, path)
     except BaseException:
         discard(partial)
         raise
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def discard(path: str) -> None:

@@ -1,13 +1,14 @@
 """The few calls of NVIDIA's management library (libnvidia-ml) that we need, by ctypes."""
 
 import ctypes
-from typing import Any, Callable, List, NamedTuple, Optional, Type
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple, Type
 
 Device = ctypes.c_void_p
 
 _TOO_SMALL = 7  # NVML_ERROR_INSUFFICIENT_SIZE
 _NOT_TOLD = (1 << 64) - 1  # NVML_VALUE_NOT_AVAILABLE
 _ROOM = 32
+_TEXT_BYTES = 96  # NVML_DEVICE_NAME_V2_BUFFER_SIZE, NVML_DEVICE_UUID_V2_BUFFER_SIZE
 _TRIES = 3
 
 
@@ -72,6 +73,19 @@ class Nvml:
         memory = _Memory()
         done: int = self._library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
         return int(memory.used) if done == 0 else None
+
+    def read_free(self, device: Device) -> Optional[Tuple[int, int]]:
+        """Return the memory of a GPU, total and free, in bytes; None where it is not told."""
+        memory = _Memory()
+        done: int = self._library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
+        return (int(memory.total), int(memory.free)) if done == 0 else None
+
+    def read_text(self, call: str, device: Device) -> str:
+        """Return what a call like `nvmlDeviceGetName` says of a GPU; empty where it does not."""
+        text = ctypes.create_string_buffer(_TEXT_BYTES)
+        ask = getattr(self._library, call, None)
+        done = 1 if ask is None else ask(device, text, ctypes.c_uint(_TEXT_BYTES))
+        return text.value.decode("utf-8", "replace") if done == 0 else ""
 
     def read_load(self, device: Device) -> Optional[float]:
         """Return the load of a GPU, 0 to 1; None where it is not told."""

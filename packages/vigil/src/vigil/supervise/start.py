@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from vigil.engines import worth_keeping
 from vigil.errors import UnreachableError, UsageError, VigilError
 from vigil.facts import Refused
 from vigil.hosts import CommandError, PortError, Reach, call
@@ -21,7 +22,8 @@ from vigil.verdict import Verdict
 class Started(msgspec.Struct, frozen=True, kw_only=True):
     """A start under our launcher. `folder` lies on the server's host; `began_s` is our monotonic clock at the launch.
 
-    `plan_id` is that of the plan that was started, and `up_s` how long it had run when we took it up.
+    `plan_id` is that of the plan that was started, and `up_s` how long it had run when we took it up. `good`: an earlier start of
+    this name became ready, or that is not known.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     began_s: float
     plan_id: str | None = None
     up_s: float = 0.0
+    good: bool = True
 
 
 async def begin(plan: Plan, session: Session, reach: Reach) -> Started | Refused:
@@ -47,6 +50,7 @@ async def begin(plan: Plan, session: Session, reach: Reach) -> Started | Refused
         "host": host,
         "port": port,
         "plan": kept_plan(plan, session),
+        "keep": worth_keeping(session.table, plan.command, plan.env),
     }
     try:
         answer = await call(reach, "launch", spec=spec)
@@ -57,7 +61,13 @@ async def begin(plan: Plan, session: Session, reach: Reach) -> Started | Refused
     asked = msgspec.structs.replace(state.asked, name=answer["name"], log=life["log"])
     session.state = msgspec.structs.replace(state, asked=asked)
     session.plan = msgspec.structs.replace(plan, name=answer["name"])
-    return Started(name=answer["name"], folder=answer["folder"], log=life["log"], began_s=began_s)
+    return Started(
+        name=answer["name"],
+        folder=answer["folder"],
+        log=life["log"],
+        began_s=began_s,
+        good=answer.get("good") is True,
+    )
 
 
 def made_name(plan: Plan, session: Session, port: int | None) -> str:

@@ -22,6 +22,7 @@ from vigil.hosts import Link, Reach, open_link, reach_of, why_ended
 from vigil.plan import Plan
 from vigil.store import History
 from vigil.supervise import start
+from vigil.supervise.changed import FAILED, add_changes
 from vigil.supervise.session import Session, settled
 from vigil.supervise.spec import command_of, watch_command
 from vigil.trace import Header, Writer
@@ -58,6 +59,7 @@ class Watch:
         self.stopped = False  # by us, since the user asked for that (`on_timeout`)
         self._warnings: list[str] = []
         self._remembered = False
+        self._changed: Verdict | None = None  # the last verdict, with what changed since the last good start
         self.final: Verdict | None = None  # the verdict that ended the watching, once it is out
         self._trace_path = trace
         self._trace: Writer | None = None
@@ -129,7 +131,7 @@ class Watch:
     @property
     def now(self) -> Verdict:
         """The verdict at this moment, for whoever draws it."""
-        verdict = self.session.verdict
+        verdict = self._changed or self.session.verdict
         return (
             msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *self._warnings))
             if self._warnings
@@ -282,7 +284,7 @@ class Watch:
         told = (word, state.startup.phase, len(state.process.ended), state.link.lost_s is not None)
         if word is not Word.STARTING and not (self.follow and word in SERVING):
             self.over = True
-            if not self._stops(word):
+            if not self._stops(word) and not self._looks_back(word):
                 self._say_last()  # at once: taking leave of the observer and writing things down takes its time
             self._finished.set()
             return
@@ -302,6 +304,10 @@ class Watch:
         """Say whether the server is stopped before this verdict is told: the user asked for that."""
         return self.plan.on_timeout == "stop" and word in {Word.STALLED, Word.TIMED_OUT} and self.launched is not None
 
+    def _looks_back(self, word: Word) -> bool:
+        """Say whether this verdict is told with what changed since the last good start."""
+        return word in FAILED and self.launched is not None and self.launched.good
+
     async def _conclude(self) -> None:
         """Keep how it went, beside the server and in the history; stop it where the user asked for that."""
         verdict = self.now
@@ -311,7 +317,10 @@ class Watch:
                 self.stopped = True
             except VigilError as error:
                 self._warnings.append(f"it could not be stopped: {error}")
+        if self.launched is not None:
+            self._changed = await add_changes(self.session.verdict, self.launched, self.reach)
         self._remember()
+        self._say_last()
         if self.launched is not None and (self.plan.command or self.now.word is not Word.STARTING):
             await start.note(self.reach, self.launched, self.now)
 

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
+from vigil.changes.change import Change
 from vigil.diagnosis.cause import Cause
 from vigil.engine_table import Phase
 
@@ -78,6 +79,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """One honest answer, with its evidence. `since_s`: seconds from the start of the watching to the verdict.
 
     `tail`: the last few lines of the log, by number, where no cause was found to show in their place.
+    `changes`: what differs from the last start of this plan that became ready, `changes_since_s` before this one; None where
+    there is no such start, or this verdict is no failure.
     """
 
     schema: int = 1
@@ -102,4 +105,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     engine: str = "generic"
     url: str | None = None
     model: str | None = None
+    changes: tuple[Change, ...] = ()
+    changes_since_s: float | None = None
     warnings: tuple[str, ...] = ()

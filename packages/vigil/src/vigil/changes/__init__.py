@@ -1,0 +1,7 @@
+"""What differs between two starts, and which of it could explain a failure. Pure: both snapshots are given."""
+
+from vigil.changes.change import Change
+from vigil.changes.compare import compare
+from vigil.changes.snapshot import Snapshot, read_snapshot
+
+__all__ = ["Change", "Snapshot", "compare", "read_snapshot"]
