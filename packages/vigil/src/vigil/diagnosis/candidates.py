@@ -53,11 +53,13 @@ class Marks(msgspec.Struct, frozen=True):
 class Evidence(msgspec.Struct, frozen=True):
     """All that one attempt's lines show.
 
-    `muted`: lines that cannot be a cause (relays, frames, usage texts).
+    `lasting`: what is wrong with a server that came up all the same. `muted`: lines that cannot be a cause (relays,
+    frames, usage texts).
     """
 
     marks: Marks
     candidates: tuple[Candidate, ...]
+    lasting: tuple[Candidate, ...]
     muted: frozenset[int]
     stages: Stages
 
@@ -122,18 +124,18 @@ class _Gathering:
         self.by_line[raised.index] = msgspec.structs.replace(found, head=chain.head, where=raised.where)
 
 
-def read_marks(log: LogText) -> Marks:
+def read_marks(log: LogText, engine: str | None) -> Marks:
     """Find the turns of an attempt's life.
 
     Without them, `ready` is before the first line and `stopped` behind the last.
     """
-    ready = max(log.find_any(READING.ready), default=-1)
+    ready = max(log.find_any(READING.ready_texts(engine)), default=-1)
     return Marks(ready, min((i for i in log.find_any(READING.stopped) if i > ready), default=len(log)))
 
 
 def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
     """Return what the attempt shows after it last said that it served; one candidate for each chain of exceptions."""
-    marks = read_marks(log)
+    marks = read_marks(log, engine)
     chains = read_chains(log, marks.ready)
     relays = log.find_any(READING.relays)
     muted = log.find_any(READING.harmless) | usage_lines(log) | {i for chain in chains for i in chain.inside}
@@ -145,9 +147,10 @@ def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
             gathering.search(needle)
     for chain in chains:
         gathering.settle(chain)
-    found = (gathering.by_line[index] for index in sorted(gathering.by_line) if index > marks.ready)
-    candidates = tuple(_in_its_stage(one, gathering.stages) for one in found)
-    return Evidence(marks, candidates, frozenset(muted | relays), gathering.stages)
+    found = [gathering.by_line[index] for index in sorted(gathering.by_line)]
+    candidates = tuple(_in_its_stage(one, gathering.stages) for one in found if one.index > marks.ready)
+    lasting = tuple(one for one in found if one.when is not None and one.when.lasting)
+    return Evidence(marks, candidates, lasting, frozenset(muted | relays), gathering.stages)
 
 
 def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:

@@ -21,7 +21,7 @@ from vigil.diagnosis.wanted import searched
 from vigil.engine_table import EngineTable
 from vigil.facts import Line
 
-_HEALTH_SURE, _SPECULATION_SURE = 0.75, 0.7
+_HEALTH_SURE, _LASTING_SURE, _SPECULATION_SURE = 0.75, 0.7, 0.7
 _MOVING = 2
 """Lines of work that show that a start, if it ever was one, is over."""
 
@@ -93,10 +93,12 @@ def _choose(log: LogText, end: End, evidence: Evidence, flow: Flow) -> tuple[Cho
 
 
 def _serving(log: LogText, evidence: Evidence, flow: Flow) -> tuple[Choice, ...] | None:
-    """Return what is wrong with a server that runs: its health answers, or its speculation."""
+    """Return what is wrong with a server that runs: its health answers, its GPU, or its speculation."""
     seen = find_misleading(log, flow, evidence.marks)
     if seen is not None:
         return (Choice(Candidate(index=seen.at, rule=RULES[seen.code], level=0), _HEALTH_SURE),)
+    if evidence.lasting:
+        return (Choice(evidence.lasting[0], _LASTING_SURE),)
     idle = find_idle_speculation(log)
     if idle is not None:
         groups = (("found", idle.found),)

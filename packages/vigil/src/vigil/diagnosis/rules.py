@@ -36,11 +36,13 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One way to see the failure.
 
     `text` stands in the line as it is, and `pattern` (on the line without its prefix) matches too. `engines`, `advice`
-    and `advice_for` replace the rule's own where given. Conditions, all of which must hold: `stage`, the attempt was in
-    one of these when the line came; `after`, one of these texts stands in an earlier line; `unless`, none of these
-    stands in a line soon after; `frame`, a pattern that a line of the traceback above matches. `weak`: the line says
-    what failed, and another one near it may say why. `quiet`: it counts where its writer only warned, too; `relayed`:
-    in a relay's words, too. `back`: the line to point at is the last one above that holds one of these texts.
+    and `advice_for` replace the rule's own where given.
+
+    Conditions, all of which must hold: `stage`, the attempt was in one of these when the line came; `after`, one of
+    these texts stands in an earlier line; `unless`, none of these stands in a line soon after; `frame`, a pattern that
+    a line of the traceback above matches. `weak`: the line says what failed, and another one near it may say why. It
+    counts, too, `quiet` where its writer only warned, `relayed` in a relay's words, `lasting` in a server that came up
+    all the same. `back`: the line to point at is the last one above that holds one of these texts.
     """
 
     text: str
@@ -55,6 +57,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     weak: bool = False
     quiet: bool = False
     relayed: bool = False
+    lasting: bool = False
     back: tuple[str, ...] = ()
 
     @property
@@ -147,12 +150,18 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     relays: tuple[str, ...]
     harmless: tuple[str, ...]
     harmless_heads: tuple[str, ...]
-    ready: tuple[str, ...]
+    ready: dict[str, tuple[str, ...]]
     stopped: tuple[str, ...]
     gone: tuple[str, ...]
     versions: tuple[str, ...]
     stage: tuple[Stage, ...]
     stall: tuple[Stall, ...]
+
+    def ready_texts(self, engine: str | None) -> tuple[str, ...]:
+        """Return an engine's own words that it serves; those of all of them where it is not known."""
+        if engine in self.ready:
+            return self.ready[engine]
+        return tuple(text for texts in self.ready.values() for text in texts)
 
 
 class RuleSet:

@@ -18,6 +18,7 @@ from vigil.diagnosis.candidates import Candidate, Evidence, Marks, find_error_li
 from vigil.diagnosis.cause import End
 from vigil.diagnosis.rules import RULES
 from vigil.diagnosis.text import LogText
+from vigil.diagnosis.upward import look_upward
 
 OOM_SURE = 0.97
 SIGNAL_SURE = 0.7
@@ -65,7 +66,7 @@ def choose(log: LogText, end: End, evidence: Evidence) -> Choice | None:
         return _oom(evidence.candidates)
     chosen = _first(log, evidence)
     if chosen is not None:
-        return Choice(chosen, sureness(chosen, evidence.marks))
+        return Choice(look_upward(log, chosen), sureness(chosen, evidence.marks))
     return _from_end(end) or _error_line(log, end, evidence)
 
 

@@ -56,8 +56,9 @@ def wanted(tables: Sequence[EngineTable] = (), rules: Sequence[Rule] = ()) -> Wa
 def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
     """Return every text that a diagnosis looks for."""
     yield from rules.texts
-    for texts in (reading.relays, reading.harmless, reading.harmless_heads, reading.ready, reading.stopped):
+    for texts in (reading.relays, reading.harmless, reading.harmless_heads, reading.stopped):
         yield from texts
+    yield from (text for texts in reading.ready.values() for text in texts)
     yield from (*reading.gone, *reading.versions)
     yield from (text for stage in reading.stage for text in stage.texts)
     yield from (stall.text for stall in reading.stall)
