@@ -3,6 +3,7 @@
 from vigil.diagnosis.cause import Cause, End
 from vigil.diagnosis.find import Findings, diagnose, examine
 from vigil.diagnosis.fingerprint import fingerprint
+from vigil.diagnosis.load import load_rules
 from vigil.diagnosis.stuck import Stuck
 from vigil.diagnosis.wanted import Wanted, WantedTexts, wanted
 
@@ -16,5 +17,6 @@ __all__ = [
     "diagnose",
     "examine",
     "fingerprint",
+    "load_rules",
     "wanted",
 ]

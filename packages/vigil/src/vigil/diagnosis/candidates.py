@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from vigil.diagnosis.reader import Chain, frames_above, read_chains, usage_lines
+from vigil.diagnosis.reader import Chain, both_ends, frames_above, read_chains, usage_lines
 from vigil.diagnosis.rules import READING, RULES, Needle, Rule, RuleSet, When
 from vigil.diagnosis.stages import Stages
 from vigil.diagnosis.text import LogText
@@ -14,6 +14,8 @@ _QUOTED = "    "
 """Lines indented so far are source that a traceback quotes, or help texts."""
 ERROR_WORDS = ("ERROR", "Error", "error", "CRITICAL", " E ", "[E")
 _ERROR_FIRST = re.compile(r"(?:[\w.:/-]+ ){0,3}(?:fatal )?error\b", re.IGNORECASE)
+_MOST_HITS = 600
+"""Lines that one text is looked at in: a server may print it for each request."""
 SOON = 20
 """Lines after a failure in which its writer may take it back ("retrying without ...")."""
 _GENERIC = 2
@@ -74,10 +76,11 @@ class _Gathering:
         self.heads = heads
         self.stages = Stages(log)
         self.by_line: dict[int, Candidate] = {}
+        self.frames: dict[int, str] = {}
 
     def search(self, needle: Needle) -> None:
         """Add what one needle finds; needles come in the order in which they may claim a line."""
-        for index in self.log.find(needle.when.text):
+        for index in both_ends(self.log.find(needle.when.text), _MOST_HITS):
             if index in self.by_line or index in self.muted or (index in self.relays and not needle.when.relayed):
                 continue
             line = self.log.read(index)
@@ -98,11 +101,17 @@ class _Gathering:
             return False
         if when.after and log.last_before(when.after, index) is None:
             return False
-        if when.unless and any(i > index and log.apart(index, i) <= SOON for i in log.find_any(when.unless)):
-            return False
-        if needle.frame is None:
-            return True
-        return any(needle.frame.search(text) for text in frames_above(log, index, self.heads.get(index)))
+        if when.unless:
+            denial = log.first_after(when.unless, index)
+            if denial is not None and log.apart(index, denial) <= SOON:
+                return False
+        return needle.frame is None or needle.frame.search(self._frames(index)) is not None
+
+    def _frames(self, index: int) -> str:
+        """Return the traceback above a line, read once for all needles."""
+        if index not in self.frames:
+            self.frames[index] = "\n".join(frames_above(self.log, index, self.heads.get(index)))
+        return self.frames[index]
 
     def settle(self, chain: Chain) -> None:
         """Leave one candidate of a chain: the first exception that a rule knows, else the first that says something."""

@@ -1,6 +1,7 @@
 """Sees health answers that mislead: 200 from a server that is dead, 503 from one that is only busy."""
 
 import re
+from bisect import bisect_left
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ def find_misleading(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
 def _early(log: LogText, flow: Flow) -> Sight | None:
     """Find 200 while the warm-up holds every request back."""
     for begin in sorted(log.find_any(WARM_BEGIN)):
-        end = min((i for i in log.find_any(WARM_END) if i > begin), default=len(log))
+        end = log.first_after(WARM_END, begin) or len(log)
         if any(a.health and a.status == HTTPStatus.OK and begin < a.at < end for a in flow.answers):
             return Sight(EARLY, begin)
     return None
@@ -76,19 +77,18 @@ def _busy(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
     """Find 503 between lines that show work: the last of these before the first bad answer."""
     refused = [a.at for a in flow.answers if a.health and a.status == HTTPStatus.SERVICE_UNAVAILABLE]
     for bad in sorted({*log.find_any(NO_ANSWER), *refused}):
-        before = [i for i in flow.alive if i < bad]
-        if not marks.ready < bad < marks.stopped:
-            continue
-        if len(before) > 1 and any(i > bad for i in flow.alive):
-            return Sight(BUSY, before[-1])
+        before = bisect_left(flow.alive, bad)
+        if marks.ready < bad < marks.stopped and 1 < before < len(flow.alive):
+            return Sight(BUSY, flow.alive[before - 1])
     return None
 
 
 def _impatient(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
     """Find a probe that gave up on a server that answers it, or works."""
+    answered = any(a.health and a.status == HTTPStatus.OK for a in flow.answers)
     for index in sorted(log.find_any(IMPATIENT)):
-        ready = marks.ready >= 0 or any(i < index for i in flow.alive)
-        well = any(a.health and a.status == HTTPStatus.OK for a in flow.answers) or any(i > index for i in flow.alive)
+        ready = marks.ready >= 0 or bool(flow.alive and flow.alive[0] < index)
+        well = answered or bool(flow.alive and flow.alive[-1] > index)
         if ready and well and marks.ready < index < marks.stopped and _PROBES.search(log.texts[index]):
             return Sight(PROBE, index)
     return None

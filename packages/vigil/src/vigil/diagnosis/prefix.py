@@ -75,14 +75,18 @@ def read_line(text: str) -> Read:
             break
         at = match.end()
         named = match.groupdict()
-        word = (named.get("level") or "").upper()
-        level = _LEVELS.get(word, word[:1]) or level
+        word = named.get("level")
+        if word:
+            level = _LEVELS.get(word.upper(), word[:1].upper())
         process = named.get("process") or process
         stamp = stamp or named.get("stamp") or ""
-        ranks += _ranks(named)
+        if named.get("rank") or named.get("process"):
+            ranks += _ranks(named)
     body = text[at:]
-    if not level and _PYTHON_WARNING.match(body):
+    if not level and "arning: " in body and _PYTHON_WARNING.match(body):
         level = "W"
+    if not ranks:
+        return Read(process, "", level, body, at > 0, stamp)
     return Read(process or " ".join(ranks), " ".join(dict.fromkeys(ranks)), level, body, at > 0, stamp)
 
 

@@ -24,7 +24,7 @@ _USAGE = re.compile(r"(?:\x20{0,2})usage: \S", re.IGNORECASE)
 LONGEST = 400
 """Lines after which a traceback without an end is given up."""
 _MOST_HEADS = 60
-"""Tracebacks that are read: what a server prints must not make this slow, and the first failure is what counts."""
+"""Tracebacks that are read: the first, and those before the end. What a server prints must not make this slow."""
 _NEAR_FRAMES = 40
 _CHAIN_GAP = 8
 """Lines of a long message between an exception and the words that chain it to the next."""
@@ -51,7 +51,7 @@ class Chain(msgspec.Struct, frozen=True):
 
 def read_chains(log: LogText, after: int = -1) -> list[Chain]:
     """Return the first chains of tracebacks behind line `after`, in the order of their first lines."""
-    heads = [index for index in log.find(HEAD) if index > after][:_MOST_HEADS]
+    heads = both_ends([index for index in log.find(HEAD) if index > after], _MOST_HEADS)
     chains: list[Chain] = []
     taken: set[int] = set()
     for head in heads:
@@ -73,6 +73,11 @@ def read_chains(log: LogText, after: int = -1) -> list[Chain]:
     return chains
 
 
+def both_ends(values: list[int], most: int) -> list[int]:
+    """Return the values without those in the middle where there are too many: a failure is the first or ends a log."""
+    return values if len(values) <= most else values[: most // 2] + values[-(most // 2) :]
+
+
 def usage_lines(log: LogText) -> set[int]:
     """Return the lines of usage texts (`usage: ...` and what is indented below): flags and help, never a cause."""
     found: set[int] = set()
@@ -91,8 +96,9 @@ def _following(log: LogText, head: int) -> Iterator[tuple[int, Read]]:
     first = log.read(head)
     after = next((i for i in range(head + 1, min(head + 4, len(log))) if log.texts[i].strip()), None)
     prefixed = after is not None and first.prefixed and log.read(after).prefixed
+    last = log.lines[head].number + LONGEST
     for index in range(head + 1, len(log)):
-        if log.apart(head, index) > LONGEST:
+        if log.lines[index].number > last:
             return
         line = log.read(index)
         same = line.prefixed and line.process == first.process if prefixed else not line.prefixed

@@ -151,10 +151,11 @@ def _hardly_drafts(log: LogText, rates: Sequence[tuple[int, re.Match[str]]]) -> 
     if not log.find("loading draft model"):
         return None
     for index, match in rates:
-        before = [m for i in log.find("eval time =") if i < index and (m := _TOKENS.search(log.texts[i]))]
-        if not before or match["made"] is None:
+        line = log.last_before(("eval time =",), index)
+        answer = _TOKENS.search(log.texts[line]) if line is not None else None
+        if answer is None or match["made"] is None:
             continue
-        tokens, taken, made = int(before[-1]["tokens"]), int(match["taken"]), int(match["made"])
+        tokens, taken, made = int(answer["tokens"]), int(match["taken"]), int(match["made"])
         steps = max(1, tokens - taken)
         if tokens >= _LONG_ANSWER and taken >= _MANY_ACCEPTED * made and made < _FEW_DRAFTED * steps:
             return Sight(SLOW, index, f"only {made} tokens were drafted for {tokens}, though nearly all were right")

@@ -33,8 +33,9 @@ class Stuck(msgspec.Struct, frozen=True, kw_only=True):
 def find_stuck(lines: Sequence[Line], log: LogText, table: EngineTable | None) -> Stuck | None:
     """Return the last line that names a phase, and that phase.
 
-    None where there are no lines, or one says that it serves. Progress bars without a name, kernels that are built and communicators that are made belong to the phase they are
-    met in. Where nothing names a phase, it is the first one, and the last line that says anything stands for it.
+    None where there are no lines, or one says that it serves. Progress bars without a name, kernels that are built and
+    communicators that are made belong to the phase they are met in. Where nothing names a phase, it is the first one,
+    and the last line that says anything stands for it.
     """
     phase = Phase.IMPORTING if table is not None and table.imports else Phase.LAUNCHING
     last, kind = -1, ""

@@ -3,6 +3,7 @@
 Many literals are looked for at once, and a line is taken apart only when it is asked for.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from vigil.diagnosis.fingerprint import without_colours
@@ -46,7 +47,13 @@ class LogText:
 
     def last_before(self, literals: Iterable[str], index: int) -> int | None:
         """Return the last line before `index` that holds one of `literals`."""
-        return max((i for i in self.find_any(literals) if i < index), default=None)
+        rows = (self._found[literal] for literal in literals)
+        return max((row[place - 1] for row in rows if (place := bisect_left(row, index))), default=None)
+
+    def first_after(self, literals: Iterable[str], index: int) -> int | None:
+        """Return the first line after `index` that holds one of `literals`."""
+        rows = (self._found[literal] for literal in literals)
+        return min((row[place] for row in rows if (place := bisect_right(row, index)) < len(row)), default=None)
 
     def apart(self, one: int, other: int) -> int:
         """Return how many lines of the whole log lie from one line to another."""

@@ -34,7 +34,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WantedTexts(msgspec.Struct, frozen=True, kw_only=True):
-    """All texts that make a line worth keeping; each stands once."""
+    """All texts that make a line worth keeping; each stands once.
+
+    The last line of an attempt that is not blank is worth keeping, too: a start may stand there.
+    """
 
     texts: tuple[Wanted, ...]
 
