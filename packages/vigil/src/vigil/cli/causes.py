@@ -71,7 +71,7 @@ def _without_cause(story: Story) -> str:
 
 def own_rules(folder: Path) -> tuple[Rule, ...]:
     """Return the rules of a user's folder; say what is wrong with a file, and go on without it."""
-    from vigil.diagnosis.rules import load_rules
+    from vigil.diagnosis.load import load_rules
 
     if not folder.is_dir():
         raise UsageError(f"--rules {folder}: there is no such folder")

@@ -7,10 +7,12 @@ import msgspec
 
 from vigil.diagnosis.blocks import Blocks
 from vigil.diagnosis.cause import Cause, End
-from vigil.diagnosis.find import Findings, Stuck, examine, wanted
+from vigil.diagnosis.find import Findings, examine
 from vigil.diagnosis.lives import Lives
 from vigil.diagnosis.rules import Rule
 from vigil.diagnosis.sieve import Kept, Sieve
+from vigil.diagnosis.stuck import Stuck
+from vigil.diagnosis.wanted import wanted
 from vigil.engine_table import EngineTable
 
 _VERSION_LINES = 400

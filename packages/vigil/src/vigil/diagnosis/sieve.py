@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-import msgspec
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
 from vigil.diagnosis.blocks import LINE_BYTES
 from vigil.diagnosis.lives import Lives
+from vigil.diagnosis.wanted import WantedTexts
 from vigil.facts import Line
 from vigil.observer.lines import show
 from vigil.screen import hide_secrets
@@ -35,16 +35,6 @@ Search = Callable[[bytes], list[tuple[int, int, int]]]
 """Finds, in bytes: (which text, where it begins, where it ends)."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    r"""Literals that make a line worth keeping; one that begins with `\n` stands at the begin of the line.
-
-    `runs`: how many lines behind it are needed too, where more than `AROUND`.
-    """
-
-    texts: tuple[str, ...]
-    runs: dict[str, int]
-
-
 class Kept(NamedTuple):
     """One life as far as it was kept: its lines in order, with gaps, between line `first` and line `last` of the log."""
 
@@ -56,12 +46,13 @@ class Kept(NamedTuple):
 class Sieve:
     """Takes blocks, hands lives to `give` as they end. `lives` says where one begins."""
 
-    def __init__(self, wanted: Wanted, lives: Lives, give: Callable[[Kept], None], lines_before: int = 0) -> None:
+    def __init__(self, wanted: WantedTexts, lives: Lives, give: Callable[[Kept], None], lines_before: int = 0) -> None:
         self._lives = lives
         self._give = give
-        self._wanted = {text.encode() for text in wanted.texts}
-        self._runs = {text.encode(): after for text, after in wanted.runs.items()}
-        self._search = _search_for(frozenset(self._wanted | lives.texts))
+        known = {one.text.encode(): one for one in wanted.texts}
+        self._runs = {text.lstrip(b"\n"): one.after for text, one in known.items() if one.after > AROUND}
+        self._lasting = {text: one.ends for text, one in known.items() if one.ends is not None}
+        self._always = frozenset(known.keys() - self._lasting.keys()) | lives.texts
         self._turns = _search_for(lives.texts)
         self._data = b""  # the block, behind a few lines of the one before
         self._offset = 0  # where that begins in the log
@@ -98,6 +89,8 @@ class Sieve:
         self._kept: dict[int, tuple[int, bytes]] = {}
         self._latest: dict[bytes, tuple[int, int, bytes]] = {}
         self._shapes: dict[bytes, int] = {}
+        self._left = dict(self._lasting)
+        self._search = _search_for(self._always.union(self._left))
         self._owed = HEAD_LINES
 
     def _end(self) -> None:
@@ -145,6 +138,8 @@ class Sieve:
             self._end()
             self._begin()
         position = self._offset + self._at
+        if wanted and self._left:
+            self._spend(line)
         if wanted and self._is_new(line):
             self._keep_before()
             self._owed = max(
@@ -161,6 +156,15 @@ class Sieve:
     def _turns_on(self, line: bytes, *, wanted: bool) -> bool:
         seeks = self._lives.seeks
         return (wanted and bool(self._turns(line))) or (bool(seeks) and seeks in line)
+
+    def _spend(self, line: bytes) -> None:
+        """Count the lines that a server prints for as long as it works: after the first ones only the last matter."""
+        spent = [text for text in self._left if text in line]
+        for text in spent:
+            self._left[text] -= 1
+        if any(self._left[text] <= 0 for text in spent):
+            self._left = {text: left for text, left in self._left.items() if left > 0}
+            self._search = _search_for(self._always.union(self._left))
 
     def _is_new(self, line: bytes) -> bool:
         """Count a line's shape; return True where it was not seen often in this life."""
@@ -183,7 +187,7 @@ class Sieve:
             at = begin
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=4)  # an automaton takes some megabytes
 def _search_for(texts: frozenset[bytes]) -> Search:
     """Return a search for all of `texts` at once."""
     known = sorted(texts)
