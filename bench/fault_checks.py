@@ -93,10 +93,11 @@ def check_at_once(run: Run) -> Problem:
 
 
 def first_look_s(run: Run) -> float:
-    """Return the wall time at which an observer first reported, by the trace; 0 without one."""
-    if not run.trace.exists():
+    """Return the wall time at which the observer of the watcher that said it first reported, by its trace; 0 without one."""
+    trace = run.second_trace if run.second_trace.exists() else run.trace
+    if not trace.exists():
         return 0.0
-    with run.trace.open("rb") as file:
+    with trace.open("rb") as file:
         began_s = json.loads(file.readline())["began"]
         facts = (json.loads(line) for line in file)
         return next((began_s + fact["at_s"] for fact in facts if fact["kind"] == "Reached"), 0.0)
@@ -129,6 +130,7 @@ CHECKS = {
     "warned": check_warned,
     "says_oom": lambda run: says(run, "OOM killer"),
     "says_spinning": lambda run: says(run, "spinning"),
+    "says_stack": lambda run: says(run, "stack of pid"),
     "says_died": lambda run: says(run, "died"),
     "says_resolve": lambda run: says(run, "does not resolve"),
     "says_python3": lambda run: says(run, "no python3"),

@@ -80,6 +80,11 @@ class Run:
         self.act_problem: str | None = None
         self.stack = contextlib.ExitStack()
 
+    @property
+    def second_trace(self) -> pathlib.Path:
+        """Return where the trace of a watcher lies that took another's place."""
+        return self.folder / "trace-2"
+
     # What acts use.
 
     def s(self, seconds: float) -> float:
@@ -230,7 +235,7 @@ class Run:
         """Start a watching vigil; `plain`: without the row's own options (they were for the start)."""
         row = self.row
         options = [] if plain else self.expand(row.options)
-        trace = [] if "--trace" in options or plain else ["--trace", str(self.trace)]
+        trace = [] if "--trace" in options else ["--trace", str(self.second_trace if plain else self.trace)]
         way = ["--on", HOST] if self.where == SSH else (self._way() if plain else [])
         limit = ["--timeout", f"{(row.limit_s + 300) * self.scale + 30:g}s"]
         follow = ["--follow"] if row.follow and not plain else []

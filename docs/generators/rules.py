@@ -3,7 +3,7 @@
 import re
 
 from generators.markdown import block, code, facts, page, prose, table
-from vigil.diagnosis.rules import RULES, Rule, Sample, When
+from vigil.diagnosis.rules import RULES, AdviceFor, Rule, Sample, When
 
 
 def pages() -> dict[str, str]:
@@ -22,10 +22,19 @@ def rule_page(rule: Rule) -> str:
             ("can a retry mend it", "yes" if rule.retry else "no; two attempts that end so are a loop"),
             *([("weight", "general; a rule that knows more goes before it")] if rule.generic else []),
             *([("also without a line", "the way in which the process ended is enough")] if rule.from_end else []),
+            *(
+                [("weight", "the aftermath of another process's death: anything else goes before it")]
+                if rule.aftermath
+                else []
+            ),
+            *([("in", "a server that runs, where nothing died")] if rule.seen else []),
         ]
     )
-    signs = table(["text in the line", "and this pattern", "engines"], [sign_row(one, rule) for one in rule.when])
-    other = [f"{code(one.text)}: {advice_of(one.advice)}" for one in rule.when if one.advice]
+    head = ["text in the line", "and this pattern", "engines", "and"]
+    signs = table(head, [sign_row(one, rule) for one in rule.when]) if rule.when else prose(SEEN)
+    other = [f"{where(one)}: {advice_of(one.advice)}" for one in rule.advice_for]
+    other += [f"{code(one.text)}: {advice_of(one.advice)}" for one in rule.when if one.advice]
+    other += [f"{code(one.text)}, {where(own)}: {advice_of(own.advice)}" for one in rule.when for own in one.advice_for]
     return page(
         f"{rule.code}: {rule.title}", f"vigil/diagnosis/rules/{rule.code}.toml", told,
         "## Why", prose(rule.because), "## What to do", advice_of(rule.advice), "\n".join(f"- {one}" for one in other),
@@ -39,9 +48,36 @@ def advice_of(text: str) -> str:
     return re.sub(r"\{(\w+)\}", r"`{\1}`", prose(text))
 
 
+SEEN = "No single text shows it: the lines of the attempt are read together, as the samples below show."
+
+
+def where(advice: AdviceFor) -> str:
+    """Return the engine and versions that an advice is for."""
+    since = f" from {advice.since} on" if advice.since else ""
+    before = f" before {advice.before}" if advice.before else ""
+    return f"{advice.engine}{since}{before}"
+
+
 def sign_row(when: When, rule: Rule) -> list[str]:
     """Return one way to see a failure, as a row."""
-    return [code(when.text), code(when.pattern or ""), ", ".join(when.engines or rule.engines) or "any"]
+    engines = ", ".join(when.engines or rule.engines) or "any"
+    return [code(when.text), code(when.pattern or ""), engines, "; ".join(conditions(when))]
+
+
+def conditions(when: When) -> list[str]:
+    """Return what else must hold, and how the line counts."""
+    texts = [
+        ("while " + " or ".join(stage or "nothing is loaded" for stage in when.stage), when.stage),
+        ("after a line with " + " or ".join(map(code, when.after)), when.after),
+        ("no line soon after with " + " or ".join(map(code, when.unless)), when.unless),
+        ("a frame of the traceback matches " + code(when.frame or ""), when.frame),
+        ("another line near it may say why", when.weak),
+        ("a warning counts, too", when.quiet),
+        ("a relay's words count, too", when.relayed),
+        ("a server that came up has it, too", when.lasting),
+        ("points at the last line above with " + " or ".join(map(code, when.back)), when.back),
+    ]
+    return [text for text, holds in texts if holds]
 
 
 def sample_of(sample: Sample) -> str:

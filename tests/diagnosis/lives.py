@@ -17,6 +17,11 @@ class Death(NamedTuple):
     words: str
 
 
+class Flaw(NamedTuple):
+    code: str
+    words: str
+
+
 BAD_HEADER = "SafetensorError: Error while deserializing header: incomplete metadata"
 OUT_OF_FILE = "error loading model: tensor 'blk.2.ffn_up.weight' data is not within the file bounds"
 NO_REPO = "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': "
@@ -70,15 +75,22 @@ DEATHS = {
     "vllm/unknown-flag": Death(End(code=2), "FLAG001", "unrecognized arguments: --no-such-flag 5"),
 }
 
+# They served, and their speculation gives nothing: a reader who is asked whether all is well has to say so.
+FLAWED = {
+    "llamacpp/draft-eagle3-not-eagle": Flaw("SPEC001", "failed to initialize speculative decoding context"),
+    "llamacpp/ok-draft-self": Flaw("SPEC001", "eval time ="),
+    "vllm/eagle3-random": Flaw("SPEC002", "Mean acceptance length: 1.00"),
+}
+
 # They served, and ended because somebody asked; but vllm/eagle3-wrong-hidden died silently: only its parent has words.
 HEALTHY = frozenset({
-    "llamacpp/bad-chat-template", "llamacpp/draft-eagle3-not-eagle", "llamacpp/no-model-given", "llamacpp/ok-basic",
-    "llamacpp/ok-draft-self", "llamacpp/ok-draft-simple-self", "llamacpp/ok-draft-simple-synth",
+    "llamacpp/bad-chat-template", "llamacpp/no-model-given", "llamacpp/ok-basic",
+    "llamacpp/ok-draft-simple-self", "llamacpp/ok-draft-simple-synth",
     "llamacpp/ok-ngram-cache",
     "llamacpp/ok-ngram-simple", "llamacpp/ok-no-repack", "llamacpp/sigint-when-ready",
     "sglang/a1_dummy_base", "sglang/a2_dummy_eagle3", "sglang/b1_base", "sglang/cpu-torch-native",
     "sglang/d3_layers0_draft", "sglang/d7_memfrac_tiny", "sglang/e3_ngram",
-    "transformers/ok-basic", "vllm/eagle3-random", "vllm/eagle3-wrong-hidden", "vllm/ok-eager", "xllamacpp/ok-basic",
+    "transformers/ok-basic", "vllm/eagle3-wrong-hidden", "vllm/ok-eager", "xllamacpp/ok-basic",
 })  # fmt: skip
 
 

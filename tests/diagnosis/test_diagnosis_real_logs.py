@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnosis.lives import ASKED, BAD, DEATHS, HEALTHY, engine_of, kept_logs, lives, name_of, read_lines
+from diagnosis.lives import ASKED, BAD, DEATHS, FLAWED, HEALTHY, engine_of, kept_logs, lives, name_of, read_lines
 from vigil.diagnosis import End, diagnose
 
 FAILING = [path for path in kept_logs() if name_of(path) in DEATHS]
@@ -42,6 +42,16 @@ def test_real_death_names_the_first_line_with_its_words(path: Path) -> None:
 def test_healthy_log_has_no_cause(path: Path) -> None:
     assert diagnose(read_lines(path), ASKED, engine_of(path)) is None
     assert diagnose(read_lines(path), End(ready=True), None) is None
+
+
+@pytest.mark.parametrize("name", FLAWED)
+def test_speculation_that_gives_nothing_is_named_while_it_serves_and_not_for_its_end(name: str) -> None:
+    lines, engine = read_lines(kept(name)), engine_of(kept(name))
+    cause = diagnose(lines, End(ready=True), engine)
+    assert cause is not None
+    assert cause.code == FLAWED[name].code
+    assert FLAWED[name].words in cause.text
+    assert diagnose(lines, ASKED, engine) is None
 
 
 @pytest.mark.parametrize("path", [path for path in SERVED if "wrong-hidden" not in path.stem], ids=name_of)

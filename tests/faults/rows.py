@@ -183,7 +183,8 @@ LOOP_ROWS = (
          mark="TOKENS"),
 )
 STUCK_ROWS = (
-    Row(name="asleep-for-ever", group=STUCK, faults=words("--load 10s --stick sleep --after 5s"), expect=("stalled",), checks=("alive",), limit_s=700.0),
+    Row(name="asleep-for-ever", group=STUCK, faults=words("--load 10s --stick sleep --after 5s"), expect=("stalled",), checks=("alive", "says_stack"),
+        limit_s=700.0),
     Row(name="asleep-before-a-line", group=STUCK, command=OTHER, faults=words("--load 10s --stick sleep --after 0.01s"), expect=("stalled",), limit_s=700.0),
     Row(name="spinning", group=STUCK, faults=words("--load 10s --stick spin --after 5s"), expect=("stalled",), checks=("says_spinning",), limit_s=700.0),
     Row(name="crawling-download", group=STUCK, command=OTHER, faults=words("--load 2s --crawl {dir}/part --crawl-for 400s"), expect=READY,

@@ -126,6 +126,9 @@ class Transcript:
         fact = facts.Sampled(at_s=at_s, cpu_s=cpu, io_bytes=io, rss_bytes=rss, processes=3, gpu_bytes=gpu)
         return self.take(fact)
 
+    def stacks(self, at_s: float, *stacks: facts.ProcessStack, error: str = "") -> "Transcript":
+        return self.take(facts.StacksSeen(at_s=at_s, stacks=stacks, error=error))
+
     def child_died(self, at_s: float, *, worker: bool, pid: int = 200, **more: Any) -> "Transcript":
         name = "sglang::scheduler_TP0" if worker else "python"
         return self.take(facts.ChildExited(at_s=at_s, pid=pid, name=name, worker=worker, **{"lived_s": 60.0, **more}))

@@ -209,6 +209,26 @@ class Sampled(Fact, frozen=True, kw_only=True):
     gpu_busy: float | None = None
 
 
+class ProcessStack(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one process stands. `frames`: its main thread's, the innermost first, as `function (file:line)`; or none to be seen.
+
+    `state` is the kernel's letter (R, S, D, T), `waits_in` the kernel's function in which it waits.
+    """
+
+    pid: int
+    name: str = ""
+    state: str = ""
+    waits_in: str = ""
+    frames: tuple[str, ...] = ()
+
+
+class StacksSeen(Fact, frozen=True, kw_only=True):
+    """Processes that seemed stuck were looked at. `error`: why there are no frames, where there are none."""
+
+    stacks: tuple[ProcessStack, ...] = ()
+    error: str = ""
+
+
 class StopAsked(Fact, frozen=True, kw_only=True):
     """Somebody asked for a stop (`by`: user@host)."""
 
@@ -241,6 +261,7 @@ AnyFact = (
     | TokenAnswered
     | MetricsSeen
     | Sampled
+    | StacksSeen
     | StopAsked
     | Troubled
 )

@@ -45,11 +45,11 @@ def _head(verdict: Verdict) -> str:
 
 
 def _what(verdict: Verdict) -> list[str]:
-    lines = _wrapped(verdict.reason) if verdict.reason else []
+    lines = wrapped(verdict.reason) if verdict.reason else []
     listed = len(verdict.attempts) > 1  # the attempts have a list of their own
     for one in verdict.evidence[:SHOWN_EVIDENCE]:
         if one.text not in verdict.reason and not (listed and one.text.startswith("attempt ")):
-            lines += _wrapped(one.text, first="  - ")
+            lines += wrapped(one.text, first="  - ")
     if verdict.ready_level is not None and verdict.word in SERVING:
         owner = {"verified": "from the process that we started or watch", "unknown": "owner of the port unknown"}.get(
             verdict.owner or "", ""
@@ -63,7 +63,7 @@ def _phases(verdict: Verdict) -> list[str]:
     if not spans:
         return []
     told = ", ".join(f"{span.name} {duration((span.to_s or 0.0) - span.from_s)}" for span in spans[-10:])
-    return _wrapped(f"phases: {told}")
+    return wrapped(f"phases: {told}")
 
 
 def _attempts(verdict: Verdict) -> list[str]:
@@ -82,7 +82,7 @@ def _cause(verdict: Verdict) -> list[str]:
     cause = verdict.cause
     if cause is None:
         return _no_cause(verdict)
-    return _cause_lines(cause)
+    return cause_lines(cause)
 
 
 def _no_cause(verdict: Verdict) -> list[str]:
@@ -94,7 +94,8 @@ def _no_cause(verdict: Verdict) -> list[str]:
     return [*said, *([] if said else [""]), "  the end of its log:", *shown]
 
 
-def _cause_lines(cause: Cause) -> list[str]:
+def cause_lines(cause: Cause) -> list[str]:
+    """Return a cause for people: its rule, the lines around the one that says so, what to do."""
     lines = ["", f"  {cause.code}  {plain(cause.title or cause.kind, 80)}  (sure: {cause.sure:.0%})"]
     around = list(cause.around)
     if cause.line is not None and cause.line not in {number for number, _ in around}:
@@ -102,13 +103,13 @@ def _cause_lines(cause: Cause) -> list[str]:
     if around:
         for number, text in around:
             if number == cause.line:  # the line that says so is shown whole
-                lines += _wrapped(plain(text, SHOWN_TEXT), first=f"  > {number:>6}  ", then=" " * 12)
+                lines += wrapped(plain(text, SHOWN_TEXT), first=f"  > {number:>6}  ", then=" " * 12)
             else:
                 lines.append(f"    {number:>6}  {plain(text, _width() - 12)}")
     elif cause.text:
-        lines += _wrapped(plain(cause.text, SHOWN_TEXT), first="    ", then="    ")
+        lines += wrapped(plain(cause.text, SHOWN_TEXT), first="    ", then="    ")
     if cause.advice:
-        lines += ["", *_wrapped(f"what to do: {cause.advice}")]
+        lines += ["", *wrapped(f"what to do: {cause.advice}")]
     return lines
 
 
@@ -136,7 +137,8 @@ def _where_next(verdict: Verdict, trace: Path | None, *, hints: bool) -> list[st
     return lines if len(lines) > 1 else []
 
 
-def _wrapped(text: str, first: str = "  ", then: str = "    ") -> list[str]:
+def wrapped(text: str, first: str = "  ", then: str = "    ") -> list[str]:
+    """Return text as lines that fit the terminal."""
     return textwrap.wrap(plain(text, 1200), _width(), initial_indent=first, subsequent_indent=then) or [first]
 
 

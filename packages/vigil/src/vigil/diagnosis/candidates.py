@@ -4,21 +4,29 @@ import re
 
 import msgspec
 
-from vigil.diagnosis.reader import Chain, read_chains, usage_lines
-from vigil.diagnosis.rules import NEEDLES, READING, RULES, Needle, Rule, When
+from vigil.diagnosis.reader import Chain, both_ends, frames_above, read_chains, usage_lines
+from vigil.diagnosis.rules import READING, RULES, Needle, Rule, RuleSet, When
+from vigil.diagnosis.stages import Stages
 from vigil.diagnosis.text import LogText
 
 _QUIET = frozenset("WID")
 _QUOTED = "    "
 """Lines indented so far are source that a traceback quotes, or help texts."""
-_ERROR_WORDS = ("ERROR", "Error", "error", "CRITICAL", " E ", "[E")
+ERROR_WORDS = ("ERROR", "Error", "error", "CRITICAL", " E ", "[E")
 _ERROR_FIRST = re.compile(r"(?:[\w.:/-]+ ){0,3}(?:fatal )?error\b", re.IGNORECASE)
+_MOST_HITS = 600
+"""Lines that one text is looked at in: a server may print it for each request."""
+SOON = 20
+"""Lines after a failure in which its writer may take it back ("retrying without ...")."""
+_GENERIC = 2
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A line that could be the cause.
 
-    `head` is the first line of the traceback that it ends, `where` the innermost frame of that.
+    `level` is how much its rule knows (see `Needle`). `shown` is the line to point at, where that is not the line
+    itself. `head` is the first line of the traceback that it ends, `where` the innermost frame of that. `kind` replaces
+    the rule's where given.
     """
 
     index: int
@@ -27,6 +35,14 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[tuple[str, str], ...] = ()
     head: int | None = None
     where: str = ""
+    level: int = _GENERIC
+    shown: int | None = None
+    kind: str = ""
+
+    @property
+    def line(self) -> int:
+        """The index of the line to point at."""
+        return self.index if self.shown is None else self.shown
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -39,85 +55,132 @@ class Marks(msgspec.Struct, frozen=True):
 class Evidence(msgspec.Struct, frozen=True):
     """All that one attempt's lines show.
 
-    `muted`: lines that cannot be a cause (relays, frames, usage texts).
+    `lasting`: what is wrong with a server that came up all the same. `muted`: lines that cannot be a cause (relays,
+    frames, usage texts).
     """
 
     marks: Marks
     candidates: tuple[Candidate, ...]
+    lasting: tuple[Candidate, ...]
     muted: frozenset[int]
+    stages: Stages
 
 
-def read_marks(log: LogText) -> Marks:
+class _Gathering:
+    """The candidates of one attempt while they are collected; at most one for each line."""
+
+    def __init__(self, log: LogText, muted: set[int], relays: set[int], heads: dict[int, int]) -> None:
+        self.log = log
+        self.muted = muted
+        self.relays = relays
+        self.heads = heads
+        self.stages = Stages(log)
+        self.by_line: dict[int, Candidate] = {}
+        self.frames: dict[int, str] = {}
+
+    def search(self, needle: Needle) -> None:
+        """Add what one needle finds; needles come in the order in which they may claim a line."""
+        for index in both_ends(self.log.find(needle.when.text), _MOST_HITS):
+            if index in self.by_line or index in self.muted or (index in self.relays and not needle.when.relayed):
+                continue
+            line = self.log.read(index)
+            if (line.level in _QUIET and not needle.when.quiet) or line.body.startswith(_QUOTED):
+                continue
+            match = needle.pattern.search(line.body) if needle.pattern else None
+            if (needle.pattern and match is None) or not self._holds(needle, index):
+                continue
+            groups = tuple((k, v or "") for k, v in match.groupdict().items()) if match else ()
+            shown = self.log.last_before(needle.when.back, index) if needle.when.back else None
+            self.by_line[index] = Candidate(
+                index=index, rule=needle.rule, when=needle.when, groups=groups, level=needle.level, shown=shown
+            )
+
+    def _holds(self, needle: Needle, index: int) -> bool:
+        when, log = needle.when, self.log
+        if when.stage and self.stages.at(index) not in when.stage:
+            return False
+        if when.after and log.last_before(when.after, index) is None:
+            return False
+        if when.unless:
+            denial = log.first_after(when.unless, index)
+            if denial is not None and log.apart(index, denial) <= SOON:
+                return False
+        return needle.frame is None or needle.frame.search(self._frames(index)) is not None
+
+    def _frames(self, index: int) -> str:
+        """Return the traceback above a line, read once for all needles."""
+        if index not in self.frames:
+            self.frames[index] = "\n".join(frames_above(self.log, index, self.heads.get(index)))
+        return self.frames[index]
+
+    def settle(self, chain: Chain) -> None:
+        """Leave one candidate of a chain: the first exception that a rule knows, else the first that says something."""
+        known = {raised.index: self.by_line.pop(raised.index, None) for raised in chain.raised}
+        if _handled(self.log, chain):
+            return
+        loud = [one for one in chain.raised if one.index not in self.muted and one.index not in self.relays]
+        if not loud:
+            return
+        for level in (0, 1):
+            for raised in loud:
+                found = known[raised.index]
+                if found is not None and found.level <= level:
+                    self.by_line[raised.index] = msgspec.structs.replace(found, head=chain.head, where=raised.where)
+                    return
+        # An exception without words that led to another one (StopIteration, KeyError) is how Python looks things up.
+        raised = next((one for one in loud if one.message), loud[0])
+        found = known[raised.index] or Candidate(index=raised.index, rule=RULES["EXC000"])
+        self.by_line[raised.index] = msgspec.structs.replace(found, head=chain.head, where=raised.where)
+
+
+def read_marks(log: LogText, engine: str | None) -> Marks:
     """Find the turns of an attempt's life.
 
     Without them, `ready` is before the first line and `stopped` behind the last.
     """
-    ready = max(log.find_any(READING.ready), default=-1)
+    ready = max(log.find_any(READING.ready_texts(engine)), default=-1)
     return Marks(ready, min((i for i in log.find_any(READING.stopped) if i > ready), default=len(log)))
 
 
-def gather(log: LogText, engine: str | None) -> Evidence:
+def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
     """Return what the attempt shows after it last said that it served; one candidate for each chain of exceptions."""
-    marks = read_marks(log)
+    marks = read_marks(log, engine)
     chains = read_chains(log, marks.ready)
-    muted = log.find_any(READING.relays) | log.find_any(READING.harmless) | usage_lines(log)
-    muted |= {index for chain in chains for index in chain.inside}
-    by_line: dict[int, Candidate] = {}
-    for needle in NEEDLES:
+    relays = log.find_any(READING.relays)
+    muted = log.find_any(READING.harmless) | usage_lines(log) | {i for chain in chains for i in chain.inside}
+    first = {chain.head for chain in chains}
+    heads = {raised.index: chain.head for chain in chains for raised in chain.raised}
+    gathering = _Gathering(log, muted - first, relays, heads)
+    for needle in rules.needles:
         if needle.suits(engine):
-            _search(log, needle, muted, by_line)
+            gathering.search(needle)
     for chain in chains:
-        _settle(log, chain, muted, by_line)
-    found = tuple(by_line[index] for index in sorted(by_line) if index > marks.ready)
-    return Evidence(marks, found, frozenset(muted))
+        gathering.settle(chain)
+    found = [gathering.by_line[index] for index in sorted(gathering.by_line)]
+    candidates = tuple(_in_its_stage(one, gathering.stages) for one in found if one.index > marks.ready)
+    lasting = tuple(one for one in found if one.when is not None and one.when.lasting)
+    return Evidence(marks, candidates, lasting, frozenset(muted | relays), gathering.stages)
 
 
 def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:
     """Return the first line that its writer called an error and that no rule knows: the last resort."""
     marks = evidence.marks
-    for index in sorted(log.find_any(_ERROR_WORDS) - evidence.muted):
+    for index in sorted(log.find_any(ERROR_WORDS) - evidence.muted):
         line = log.read(index)
         called_error = line.level == "E" or (not line.level and _ERROR_FIRST.match(line.body))
         if called_error and marks.ready < index < marks.stopped:
-            return Candidate(index=index, rule=RULES["ERR000"])
+            return _in_its_stage(Candidate(index=index, rule=RULES["ERR000"]), evidence.stages)
     return None
 
 
-def _search(log: LogText, needle: Needle, muted: set[int], by_line: dict[int, Candidate]) -> None:
-    """Add what one needle finds; a rule that knows the failure replaces a generic one on the same line."""
-    for index in log.find(needle.when.text):
-        before = by_line.get(index)
-        if index in muted or (before is not None and (needle.rule.generic or not before.rule.generic)):
-            continue
-        line = log.read(index)
-        if line.level in _QUIET or line.body.startswith(_QUOTED):
-            continue
-        match = needle.pattern.search(line.body) if needle.pattern else None
-        if needle.pattern and match is None:
-            continue
-        groups = tuple((k, v or "") for k, v in match.groupdict().items()) if match else ()
-        by_line[index] = Candidate(index=index, rule=needle.rule, when=needle.when, groups=groups)
-
-
-def _settle(log: LogText, chain: Chain, muted: set[int], by_line: dict[int, Candidate]) -> None:
-    """Leave one candidate of a chain: the first exception that a rule knows, else the first that says something."""
-    known = {raised.index: by_line.pop(raised.index, None) for raised in chain.raised}
-    if _handled(log, chain):
-        return
-    loud = [raised for raised in chain.raised if raised.index not in muted]
-    if not loud:
-        return
-    for raised in loud:
-        found = known[raised.index]
-        if found is not None and not found.rule.generic:
-            by_line[raised.index] = msgspec.structs.replace(found, head=chain.head, where=raised.where)
-            return
-    # An exception without words that led to another one (StopIteration, KeyError) is how Python looks things up.
-    raised = next((one for one in loud if one.message), loud[0])
-    by_line[raised.index] = Candidate(index=raised.index, rule=RULES["EXC000"], head=chain.head, where=raised.where)
+def _in_its_stage(candidate: Candidate, stages: Stages) -> Candidate:
+    serving = candidate.rule.kind_serving
+    if serving and stages.at(candidate.index) == "serving":
+        return msgspec.structs.replace(candidate, kind=serving)
+    return candidate
 
 
 def _handled(log: LogText, chain: Chain) -> bool:
     """Whether the traceback was only told: at a quiet level, or for one request."""
-    near = log.texts[max(0, chain.head - 1) : chain.head + 1]
-    return log.read(chain.head).level in _QUIET or any(h in text for h in READING.harmless_heads for text in near)
+    near = [i for i in range(max(0, chain.head - 1), chain.head + 1) if log.apart(i, chain.head) <= 1]
+    return log.read(chain.head).level in _QUIET or any(h in log.texts[i] for h in READING.harmless_heads for i in near)

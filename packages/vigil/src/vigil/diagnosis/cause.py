@@ -6,10 +6,10 @@ import msgspec
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """The first failure that explains the others.
 
-    `code` is stable (`FLAG001`); `kind` is a category of the taxonomy; `line` counts from 1 in `file`; `sure` is 0 to
-    1. `fingerprint` is what stays of the failure when pids, addresses, ports, paths, times and sizes are taken out:
-    two attempts with the same one ended alike. `retry`: whether starting again could mend it. `around`: a few lines
-    before and after.
+    `code` is stable (`FLAG001`); `kind` is a category of the taxonomy; `line` counts from 1 in `file`; `when` is the
+    line's own time stamp, as printed; `sure` is 0 to 1. `fingerprint` is what stays of the failure when pids, addresses,
+    ports, paths, times and sizes are taken out: two attempts with the same one ended alike. `retry`: whether starting
+    again could mend it. `around`: a few lines before and after.
     """
 
     code: str
@@ -20,6 +20,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     file: str | None = None
     line: int | None = None
+    when: str | None = None
     rank: str | None = None
     sure: float = 0.5
     retry: bool = True
@@ -34,3 +35,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     oom_killed: bool = False
     phase: str | None = None
     ready: bool = False
+
+    @property
+    def died(self) -> bool:
+        """Whether an end was seen at all."""
+        return self.oom_killed or self.code is not None or self.signal is not None

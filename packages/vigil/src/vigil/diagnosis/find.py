@@ -1,75 +1,129 @@
-"""Puts a cause together: the chosen line, its words, its advice, and the lines around it."""
+"""Says why an attempt ended, or where it stands: the way from its lines to an answer."""
 
-import re
 from collections.abc import Sequence
+from functools import lru_cache
 
-from vigil.diagnosis.candidates import Candidate
+import msgspec
+
+from vigil.diagnosis.candidates import Candidate, Evidence, gather
 from vigil.diagnosis.cause import Cause, End
-from vigil.diagnosis.fingerprint import fingerprint
-from vigil.diagnosis.select import Choice, choose, signal_name
+from vigil.diagnosis.flow import Flow
+from vigil.diagnosis.health import DEAD, answers_after_death, find_misleading
+from vigil.diagnosis.literals import Literals
+from vigil.diagnosis.rules import OURS, READING, RULES, Rule, RuleSet
+from vigil.diagnosis.select import Choice, choose, first_sign, others
+from vigil.diagnosis.speculation import find_idle_speculation
+from vigil.diagnosis.stuck import Stuck, find_stuck
+from vigil.diagnosis.telling import Setting, tell
 from vigil.diagnosis.text import LogText
+from vigil.diagnosis.version import find_version
+from vigil.diagnosis.wanted import searched
+from vigil.engine_table import EngineTable
 from vigil.facts import Line
 
-AROUND = 3
-"""Lines shown before and after the cause."""
-_LONGEST_GROUP = 200
-_PLACE = re.compile(r"\{(\w+)\}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_HEALTH_SURE, _LASTING_SURE, _SPECULATION_SURE = 0.75, 0.7, 0.7
+_MOVING = 2
+"""Lines of work that show that a start, if it ever was one, is over."""
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """What one attempt's lines show.
+
+    `candidates` are at most two others that could be the cause, best first. `stuck` is given only without a cause, for
+    an attempt that never said that it serves.
+    """
+
+    cause: Cause | None
+    candidates: tuple[Cause, ...]
+    stuck: Stuck | None
+
+
+def examine(  # noqa: PLR0913, PLR0917 - an attempt is known by no less
+    lines: Sequence[Line],
+    end: End,
+    table: EngineTable | None = None,
+    file: str | None = None,
+    version: str | None = None,
+    rules: Sequence[Rule] = (),
+) -> Findings:
+    """Say why an attempt ended, what else it could be, and where it stands if nothing failed. Pure.
+
+    `lines` are those of one attempt, in order; lines that hold nothing of `wanted()` may be missing. `end` is how its
+    main process ended; `table` describes its engine; `file` names the log in the causes; `version` is the engine's,
+    looked for in the lines where it is not given; `rules` are a user's own, which go before ours.
+    """
+    log = LogText(lines, _literals(tuple(rules)))
+    engine = table.name if table is not None else None
+    setting = Setting(engine, version or find_version(log, table), file)
+    evidence = gather(log, engine, _rule_set(tuple(rules)))
+    flow = Flow(log)
+    evidence = msgspec.structs.replace(
+        evidence, candidates=tuple(one for one in evidence.candidates if not flow.survived(one.index))
+    )
+    chosen = _choose(log, end, evidence, flow)
+    if chosen is None:
+        return Findings(cause=None, candidates=(), stuck=_stand(lines, log, table, evidence, flow))
+    rest = others(evidence, chosen[0].candidate)
+    choices = (*chosen, *(Choice(one, _other_sure(one)) for one in rest))[:3]
+    causes = [tell(log, choice, setting) for choice in choices]
+    return Findings(cause=causes[0], candidates=tuple(causes[1:]), stuck=None)
 
 
 def diagnose(lines: Sequence[Line], end: End, engine: str | None = None, file: str | None = None) -> Cause | None:
     """Say why an attempt ended, or None where its lines and its end show nothing.
 
-    `lines` are those of one attempt, in order; `end` is how its main process ended; `engine` limits the rules to
-    those that suit it; `file` names the log in the cause. Pure.
+    As `examine`, with the engine's name alone.
     """
-    log = LogText(lines)
-    choice = choose(log, end, engine)
-    if choice is None:
-        return None
-    index = choice.candidate.index
-    return _cause(choice, file, lines[index] if index >= 0 else None, log)
+    table = None if engine is None else EngineTable(name=engine, title=engine)
+    return examine(lines, end, table, file).cause
 
 
-def _cause(choice: Choice, file: str | None, line: Line | None, log: LogText) -> Cause:
-    candidate, rule = choice.candidate, choice.candidate.rule
-    text = log.texts[candidate.index] if line is not None else choice.words
-    known = f"{text} at {candidate.where}" if rule.generic and candidate.where else text
-    return Cause(
-        code=rule.code,
-        kind=rule.kind,
-        title=rule.title,
-        text=text,
-        advice=_advice(candidate),
-        fingerprint=fingerprint(known),
-        file=file,
-        line=line.number if line is not None else None,
-        rank=_rank(log, candidate),
-        sure=choice.sure,
-        retry=rule.retry,
-        around=_around(log, candidate.index),
-    )
+def _choose(log: LogText, end: End, evidence: Evidence, flow: Flow) -> tuple[Choice, ...] | None:
+    """Return the choice, best first; with a dead server that answers, its death comes second."""
+    choice = choose(log, end, evidence)
+    if choice is not None and choice.candidate.index >= 0:
+        died = first_sign(log, evidence, choice.candidate)
+        if not end.died and answers_after_death(flow, died.line):
+            lying = msgspec.structs.replace(died, rule=RULES[DEAD], kind="", when=None)
+            return Choice(lying, min(choice.sure, _HEALTH_SURE)), choice
+        return (choice,)
+    if choice is not None:
+        return (choice,)
+    return None if end.died else _serving(log, evidence, flow)
 
 
-def _rank(log: LogText, candidate: Candidate) -> str | None:
-    """Return the rank in the line's prefix, or in that of the traceback's first line (SGLang writes it there only)."""
-    for index in (candidate.index, candidate.head):
-        if index is not None and index >= 0 and log.read(index).rank:
-            return log.read(index).rank
+def _serving(log: LogText, evidence: Evidence, flow: Flow) -> tuple[Choice, ...] | None:
+    """Return what is wrong with a server that runs: its health answers, its GPU, or its speculation."""
+    seen = find_misleading(log, flow, evidence.marks)
+    if seen is not None:
+        return (Choice(Candidate(index=seen.at, rule=RULES[seen.code], level=0), _HEALTH_SURE),)
+    if evidence.lasting:
+        return (Choice(evidence.lasting[0], _LASTING_SURE),)
+    idle = find_idle_speculation(log)
+    if idle is not None:
+        groups = (("found", idle.found),)
+        return (Choice(Candidate(index=idle.at, rule=RULES[idle.code], level=0, groups=groups), _SPECULATION_SURE),)
     return None
 
 
-def _around(log: LogText, index: int) -> tuple[tuple[int, str], ...]:
-    """Return the lines around `index`; before the end of the log where the cause has no line of its own."""
-    middle = index if index >= 0 else len(log)
-    shown = range(max(0, middle - AROUND), min(len(log), middle + AROUND + 1))
-    return tuple((log.lines[i].number, log.texts[i]) for i in shown)
+def _stand(
+    lines: Sequence[Line], log: LogText, table: EngineTable | None, evidence: Evidence, flow: Flow
+) -> Stuck | None:
+    served = evidence.marks.ready >= 0 or len(flow.alive) >= _MOVING or any(not a.health for a in flow.answers)
+    stopped = evidence.marks.stopped < len(log)
+    return None if served or stopped else find_stuck(lines, log, table)
 
 
-def _advice(candidate: Candidate) -> str:
-    """Fill the rule's advice with what its pattern found, without the log's control characters."""
-    groups = {name: _CONTROL.sub("?", value)[:_LONGEST_GROUP] for name, value in candidate.groups}
-    if groups.get("number", "").isdigit():
-        groups.setdefault("signal", signal_name(int(groups["number"])))
-    advice = (candidate.when.advice if candidate.when else "") or candidate.rule.advice
-    return _PLACE.sub(lambda match: groups.get(match[1], ""), advice)
+def _other_sure(candidate: Candidate) -> float:
+    """Return how sure a further candidate is: less than even, since another line goes before it."""
+    return 0.3 if candidate.level < 1 else 0.2
+
+
+@lru_cache(maxsize=8)
+def _rule_set(users: tuple[Rule, ...]) -> RuleSet:
+    return RuleSet(RULES.values(), users) if users else OURS
+
+
+@lru_cache(maxsize=8)
+def _literals(users: tuple[Rule, ...]) -> Literals:
+    return Literals(searched(_rule_set(users), READING))

@@ -12,26 +12,34 @@ from typing import NamedTuple
 _WORDS = "DEBUG|INFO|WARNING|WARN|ERROR|ERR|CRITICAL|FATAL"
 # By first character, so that a line without a prefix costs one dictionary look-up.
 _BRACKETED = (
-    re.compile(r"\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?P<rank>(?: [A-Z]{2,4}\d+)*)(?: [EWIDF])?[ \d]*\] ?"),
+    re.compile(
+        r"\[(?P<stamp>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)"
+        r"(?P<rank>(?: (?:[A-Z]+_)?[A-Z]{2,4}\d+)*)(?: [EWIDF])?[ \d]*\] ?"
+    ),
     re.compile(r"\[rank(?P<rank>\d+)\]: ?"),
-    re.compile(r"\[(?P<level>[EWIDF])\d{3,4} [\d:.]+(?: \d+)? [\w.-]+:\d+\] ?"),
-    re.compile(r"\[\d\d/\d\d/\d{4}-[\d:]+\] ?"),
+    re.compile(r"\[(?P<level>[EWIDF])(?P<stamp>\d{3,4} [\d:.]+)(?: \d+)? [\w.-]+:\d+\] ?"),
+    re.compile(r"\[(?P<stamp>\d\d/\d\d/\d{4}-[\d:]+)\] ?"),
     re.compile(r"\[RANK (?P<rank>\d+)\] ?"),
     re.compile(rf"\[(?:TRT-LLM|TensorRT-LLM)\] ?(?:\[(?P<level>{_WORDS}|[EWIVDF])\] ?)?"),
     re.compile(rf"\[(?P<level>{_WORDS}|[EWIVDF])\] ?"),
 )
 _PARENTHESIS = (re.compile(r"\((?P<process>[^()\n]{0,60}\bpid=\d+[^()\n]{0,40}|raylet[^()\n]{0,40})\) ?"),)
 _DIGIT = (
-    re.compile(r"\d+\.\d\d\.\d{3}\.\d{3} (?P<level>[EWIDT]) (?:[a-z]{3,4} +)?"),
+    re.compile(r"(?P<stamp>\d+\.\d\d\.\d{3}\.\d{3}) (?P<level>[EWIDT]) (?:[a-z]{3,4} +)?"),
     re.compile(
-        r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?: std(?:out|err) [FP])?(?: - | )?"
+        r"(?P<stamp>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)(?: std(?:out|err) [FP])?(?: - |  ?)?"
     ),
+    re.compile(rf"(?P<stamp>\d{{8}}-\d\d:\d\d:\d\d(?:[.,]\d+)?) (?:\w+ )?(?P<level>{_WORDS}): "),
 )
 _LETTER = (
-    re.compile(rf"(?P<level>{_WORDS}) \d\d-\d\d [\d:.]+ \[?[\w./-]+:\d+\] ?"),
+    re.compile(rf"(?P<level>{_WORDS}) (?P<stamp>\d\d-\d\d [\d:.]+) \[?[\w./-]+:\d+\] ?"),
     re.compile(rf"(?P<level>{_WORDS})(?:: {{1,5}}| - )"),
     re.compile(rf"(?P<level>{_WORDS}) (?=[\w.]+::)"),
     re.compile(r"(?P<unit>[a-z][\w.-]{0,60}-\d+) +\| "),
+    re.compile(
+        rf"time=\"?(?P<stamp>[\dT:.Z+-]+)\"? level=(?P<level>{_WORDS.lower()}|{_WORDS}) (?:source=\S+ )?(?:msg=)?"
+    ),
+    re.compile(r"(?P<unit>kubelet|kernel)(?:\[\d+\])?: "),
 )
 _BY_FIRST = {"[": _BRACKETED, "(": _PARENTHESIS}
 _BY_FIRST |= dict.fromkeys("0123456789", _DIGIT)
@@ -45,7 +53,8 @@ _MOST_PREFIXES = 5
 class Read(NamedTuple):
     """A line without its prefix.
 
-    `process` and `rank` are empty, and `level` (`E`, `W`, `I`, `D`) is, where the prefix names none.
+    `process` and `rank` are empty, and `level` (`E`, `W`, `I`, `D`) and `stamp` (the time as printed) are, where the
+    prefix names none.
     """
 
     process: str
@@ -53,11 +62,12 @@ class Read(NamedTuple):
     level: str
     body: str
     prefixed: bool
+    stamp: str = ""
 
 
 def read_line(text: str) -> Read:
     """Split `text` (one line, without colours) into its prefix and its body; the body keeps its indentation."""
-    process, level, at = "", "", 0
+    process, level, stamp, at = "", "", "", 0
     ranks: list[str] = []
     for _ in range(_MOST_PREFIXES):
         match = next((m for p in _BY_FIRST.get(text[at : at + 1], ()) if (m := p.match(text, at))), None)
@@ -65,14 +75,19 @@ def read_line(text: str) -> Read:
             break
         at = match.end()
         named = match.groupdict()
-        word = named.get("level") or ""
-        level = _LEVELS.get(word, word[:1]) or level
+        word = named.get("level")
+        if word:
+            level = _LEVELS.get(word.upper(), word[:1].upper())
         process = named.get("process") or process
-        ranks += _ranks(named)
+        stamp = stamp or named.get("stamp") or ""
+        if named.get("rank") or named.get("process"):
+            ranks += _ranks(named)
     body = text[at:]
-    if not level and _PYTHON_WARNING.match(body):
+    if not level and "arning: " in body and _PYTHON_WARNING.match(body):
         level = "W"
-    return Read(process or " ".join(ranks), " ".join(dict.fromkeys(ranks)), level, body, at > 0)
+    if not ranks:
+        return Read(process, "", level, body, at > 0, stamp)
+    return Read(process or " ".join(ranks), " ".join(dict.fromkeys(ranks)), level, body, at > 0, stamp)
 
 
 def _ranks(named: dict[str, str | None]) -> list[str]:

@@ -14,15 +14,18 @@ from vigil.diagnosis.prefix import Read
 from vigil.diagnosis.text import LogText
 
 HEAD = "Traceback (most recent call last):"
-_CHAINED = ("The above exception was the direct cause of", "During handling of the above exception")
+CHAINED = ("The above exception was the direct cause of", "During handling of the above exception")
+FRAME = '  File "'
+USAGES = ("usage:", "Usage:")
 _EXCEPTION = re.compile(r"(?P<name>(?:[A-Za-z_]\w*\.)+\w+|[A-Z]\w*)(?:: ?(?P<message>.*)|:?$)", re.ASCII)
 _NOT_AN_EXCEPTION = frozenset({"Killed", "Aborted", "Terminated", "Command", "Output", "Error", "Note", "Exception"})
 _FRAME = re.compile(r' +File "(?P<file>[^"]+)", line \d+(?:, in (?P<function>\S+))?')
 _USAGE = re.compile(r"(?:\x20{0,2})usage: \S", re.IGNORECASE)
-_LONGEST = 400
+LONGEST = 400
 """Lines after which a traceback without an end is given up."""
 _MOST_HEADS = 60
-"""Tracebacks that are read: what a server prints must not make this slow, and the first failure is what counts."""
+"""Tracebacks that are read: the first, and those before the end. What a server prints must not make this slow."""
+_NEAR_FRAMES = 40
 _CHAIN_GAP = 8
 """Lines of a long message between an exception and the words that chain it to the next."""
 
@@ -48,7 +51,7 @@ class Chain(msgspec.Struct, frozen=True):
 
 def read_chains(log: LogText, after: int = -1) -> list[Chain]:
     """Return the first chains of tracebacks behind line `after`, in the order of their first lines."""
-    heads = [index for index in log.find(HEAD) if index > after][:_MOST_HEADS]
+    heads = both_ends([index for index in log.find(HEAD) if index > after], _MOST_HEADS)
     chains: list[Chain] = []
     taken: set[int] = set()
     for head in heads:
@@ -70,10 +73,15 @@ def read_chains(log: LogText, after: int = -1) -> list[Chain]:
     return chains
 
 
+def both_ends(values: list[int], most: int) -> list[int]:
+    """Return the values without those in the middle where there are too many: a failure is the first or ends a log."""
+    return values if len(values) <= most else values[: most // 2] + values[-(most // 2) :]
+
+
 def usage_lines(log: LogText) -> set[int]:
     """Return the lines of usage texts (`usage: ...` and what is indented below): flags and help, never a cause."""
     found: set[int] = set()
-    for first in (*log.find("usage:"), *log.find("Usage:")):
+    for first in sorted(log.find_any(USAGES)):
         if first in found or not _USAGE.match(log.read(first).body):
             continue
         index = first
@@ -88,7 +96,10 @@ def _following(log: LogText, head: int) -> Iterator[tuple[int, Read]]:
     first = log.read(head)
     after = next((i for i in range(head + 1, min(head + 4, len(log))) if log.texts[i].strip()), None)
     prefixed = after is not None and first.prefixed and log.read(after).prefixed
-    for index in range(head + 1, min(head + _LONGEST, len(log))):
+    last = log.lines[head].number + LONGEST
+    for index in range(head + 1, len(log)):
+        if log.lines[index].number > last:
+            return
         line = log.read(index)
         same = line.prefixed and line.process == first.process if prefixed else not line.prefixed
         if same:
@@ -115,6 +126,13 @@ def _read_one(log: LogText, head: int, inside: set[int]) -> Raised | None:
     return None
 
 
+def frames_above(log: LogText, index: int, head: int | None) -> list[str]:
+    """Return the lines of the traceback that line `index` ends, as far as they are kept; without a head, what is near."""
+    first = head if head is not None else max(0, index - _NEAR_FRAMES)
+    near = range(index - 1, first - 1, -1)
+    return [log.read(i).body for i in near if log.apart(i, index) <= LONGEST and log.read(i).body[:1] == " "]
+
+
 def exception_in(body: str) -> re.Match[str] | None:
     """Match an exception's name and message at the start of a line's body."""
     match = _EXCEPTION.match(body)
@@ -129,7 +147,7 @@ def _chained(log: LogText, index: int, inside: set[int]) -> int | None:
     for count, (at, line) in enumerate(_following(log, index)):
         if linked and HEAD in line.body:
             return at
-        if line.body.startswith(_CHAINED):
+        if line.body.startswith(CHAINED):
             linked = True
             inside.add(at)
         elif HEAD in line.body or (not linked and count >= _CHAIN_GAP):

@@ -1,30 +1,76 @@
-"""The rules: read once from `rules/*.toml`, checked, and made ready for a search by literals."""
+"""The rules: read from TOML, checked, and put into the order in which they are asked."""
 
 import re
 import tomllib
+from collections.abc import Iterable
+from functools import cached_property
 from importlib import resources
 from typing import Any
 
 import msgspec
 
 
+class AdviceFor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to do with one engine, from version `since` on and before version `before`, where given."""
+
+    engine: str
+    advice: str
+    since: str | None = None
+    before: str | None = None
+
+    def fits(self, engine: str | None, version: str | None) -> bool:
+        """Whether this is the advice for that engine and version; with a version that is not known, none of a range."""
+        if engine != self.engine:
+            return False
+        if self.since is None and self.before is None:
+            return True
+        if version is None:
+            return False
+        number = version_key(version)
+        return (self.since is None or number >= version_key(self.since)) and (
+            self.before is None or number < version_key(self.before)
+        )
+
+
 class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One way to see the failure.
 
-    `text` stands in the line as it is, and `pattern` (on the line without its prefix) matches too. `engines` and
-    `advice` replace the rule's own where given.
+    `text` stands in the line as it is, and `pattern` (on the line without its prefix) matches too. `engines`, `advice`
+    and `advice_for` replace the rule's own where given.
+
+    Conditions, all of which must hold: `stage`, the attempt was in one of these when the line came; `after`, one of
+    these texts stands in an earlier line; `unless`, none of these stands in a line soon after; `frame`, a pattern that
+    a line of the traceback above matches. `weak`: the line says what failed, and another one near it may say why. It
+    counts, too, `quiet` where its writer only warned, `relayed` in a relay's words, `lasting` in a server that came up
+    all the same. `back`: the line to point at is the last one above that holds one of these texts.
     """
 
     text: str
     pattern: str | None = None
     engines: tuple[str, ...] = ()
     advice: str = ""
+    advice_for: tuple[AdviceFor, ...] = ()
+    stage: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    frame: str | None = None
+    weak: bool = False
+    quiet: bool = False
+    relayed: bool = False
+    lasting: bool = False
+    back: tuple[str, ...] = ()
+
+    @property
+    def conditions(self) -> int:
+        """How many conditions there are besides the text: what asks for more is asked first."""
+        return sum(map(bool, (self.stage, self.after, self.frame, self.unless, self.pattern)))
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A piece of a log for the tests and the docs.
 
-    `source`: the log or issue that it stands in. The rest says how that life ended.
+    `source`: the log or issue that it stands in. The rest says how that life ended; `alive`: it did not, as far as is
+    known.
     """
 
     text: str
@@ -33,40 +79,69 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     code: int | None = 1
     signal: int | None = None
     oom_killed: bool = False
+    alive: bool = False
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a code means and how it shows. `retry`: whether starting again could mend it.
 
-    `generic` rules say that something failed without knowing what; a rule that knows goes before them. `from_end`
-    rules are also given by the way the process ended, without any line.
+    `generic` rules say that something failed without knowing what; a rule that knows goes before them; `kind_serving`
+    is their kind where the attempt served already. `aftermath` rules know what a process prints when another one is
+    gone: any other failure goes before them. `from_end` rules are also given by the way the process ended, without any
+    line. Rules that are `seen` have no `when`: code
+    finds what they mean in the lines of a server that runs.
     """
 
     code: str
     title: str
     kind: str
     engines: tuple[str, ...] = ()
-    when: tuple[When, ...]
+    when: tuple[When, ...] = ()
     because: str
     advice: str
+    advice_for: tuple[AdviceFor, ...] = ()
     retry: bool
     generic: bool = False
+    kind_serving: str = ""
+    aftermath: bool = False
     from_end: bool = False
-    match: tuple[Sample, ...]
-    near_miss: tuple[Sample, ...]
+    seen: bool = False
+    match: tuple[Sample, ...] = ()
+    near_miss: tuple[Sample, ...] = ()
 
 
 class Needle(msgspec.Struct, frozen=True):
-    """A rule's `when`, ready to search with."""
+    """A rule's `when`, ready to search with. `level`: how much it knows; the lowest goes first.
+
+    -1 a user's rule, 0 a known cause, 1 what may have another cause near it, 2 something failed, 3 another process did.
+    """
 
     rule: Rule
     when: When
     pattern: re.Pattern[str] | None
+    frame: re.Pattern[str] | None
     engines: frozenset[str]
+    level: int
 
     def suits(self, engine: str | None) -> bool:
         """Whether the rule is meant for `engine`; everything suits an unknown one."""
         return engine is None or not self.engines or engine in self.engines
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where an attempt is, as rules need to know it, and the texts that show that it has come there."""
+
+    name: str
+    texts: tuple[str, ...]
+
+
+class Stall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text behind which a start may wait for ever; `phase` or `kind` where they are not those of the phase before."""
+
+    text: str
+    phase: str = ""
+    kind: str = ""
+    pattern: str | None = None
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,8 +150,80 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     relays: tuple[str, ...]
     harmless: tuple[str, ...]
     harmless_heads: tuple[str, ...]
-    ready: tuple[str, ...]
+    ready: dict[str, tuple[str, ...]]
     stopped: tuple[str, ...]
+    gone: tuple[str, ...]
+    versions: tuple[str, ...]
+    stage: tuple[Stage, ...]
+    stall: tuple[Stall, ...]
+
+    def ready_texts(self, engine: str | None) -> tuple[str, ...]:
+        """Return an engine's own words that it serves; those of all of them where it is not known."""
+        if engine in self.ready:
+            return self.ready[engine]
+        return tuple(text for texts in self.ready.values() for text in texts)
+
+
+class RuleSet:
+    """Rules in the order in which they are asked, users' first. Invariant: a code stands once."""
+
+    def __init__(self, rules: Iterable[Rule], users: Iterable[Rule] = ()) -> None:
+        users = tuple(users)
+        self.by_code = {rule.code: rule for rule in (*users, *rules)}
+        mine = {rule.code for rule in users}
+        needles = [_needle(rule, when, users=rule.code in mine) for rule in self.by_code.values() for when in rule.when]
+        self.needles = tuple(sorted(needles, key=_claim))
+
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """All literals of these rules."""
+        return frozenset(
+            text
+            for needle in self.needles
+            for text in (needle.when.text, *needle.when.after, *needle.when.unless, *needle.when.back)
+        )
+
+
+def _claim(needle: Needle) -> tuple[bool, int, int]:
+    """Return the place in which a needle may claim a line: by what it knows; what knows nothing goes last."""
+    return needle.rule.generic, needle.level, -needle.when.conditions
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version in a form that compares: `0.5.2` is below `0.5.10`, `b6428` is 6428."""
+    return tuple(int(part) for part in re.findall(r"\d{1,9}", version.partition("+")[0])[:4])
+
+
+def check_rule(rule: Rule) -> str:
+    """Return what is wrong with a rule, naming the field, or nothing."""
+    for place, when in enumerate(rule.when):
+        if not when.text:
+            return f"when[{place}].text: it is empty"
+        for name, pattern in (("pattern", when.pattern), ("frame", when.frame)):
+            try:
+                re.compile(pattern or "")
+            except re.error as error:
+                return f"when[{place}].{name}: {error}"
+    return ""
+
+
+def _needle(rule: Rule, when: When, *, users: bool) -> Needle:
+    if rule.aftermath:
+        level = 3
+    elif rule.generic:
+        level = 2
+    elif when.weak:
+        level = 1
+    else:
+        level = -1 if users else 0
+    return Needle(
+        rule=rule,
+        when=when,
+        pattern=re.compile(when.pattern) if when.pattern else None,
+        frame=re.compile(when.frame) if when.frame else None,
+        engines=frozenset(when.engines or rule.engines),
+        level=level,
+    )
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -85,8 +232,9 @@ def _load(name: str) -> dict[str, Any]:
 
 def _rule(name: str) -> Rule:
     rule = msgspec.convert(_load(f"rules/{name}"), Rule)
-    if name != f"{rule.code}.toml" or not rule.match or not rule.near_miss:
-        raise ValueError(f"{name}: a rule's file has its code for a name, and holds a match and a near_miss")
+    wrong = check_rule(rule)
+    if wrong or name != f"{rule.code}.toml" or not rule.match or not rule.near_miss:
+        raise ValueError(f"{name}: {wrong or 'it has its code for a name, and holds a match and a near_miss'}")
     return rule
 
 
@@ -98,9 +246,6 @@ def _all_rules() -> dict[str, Rule]:
 
 # Read at import: a rule that breaks the form is a fault of ours that any test shows; nothing is read while diagnosing.
 RULES = _all_rules()
-NEEDLES = tuple(
-    Needle(rule, when, re.compile(when.pattern) if when.pattern else None, frozenset(when.engines or rule.engines))
-    for rule in RULES.values()
-    for when in rule.when
-)
+OURS = RuleSet(RULES.values())
+NEEDLES = OURS.needles
 READING = msgspec.convert(_load("reading.toml"), Reading)

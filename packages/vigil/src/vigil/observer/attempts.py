@@ -114,6 +114,14 @@ class Attempts:
         self.tree.grow(now)
         return list(self.tree.members)
 
+    def titles(self) -> List[Tuple[int, str]]:
+        """Return pid and title of the main process and what belongs to it, the main process first."""
+        if self.main is None or self.tree is None:
+            return []
+        main = self.main.pid
+        members = [one for one in self.tree.members.values() if main in {one.pid, one.main}]
+        return [(one.pid, one.title()) for one in sorted(members, key=lambda one: (one.pid != main, one.pid))]
+
     def _grow(self, now: float, *, all_names: bool = False) -> List[Stat]:
         if self.tree is None:
             return []

@@ -14,8 +14,9 @@ from .log import LogTail
 from .port import PortWatch
 from .probe import Metrics, Probe, Standing
 from .process import Stat
-from .report import Reporter
+from .report import TITLE_CHARS, Reporter
 from .resources import TreeMeter
+from .stacks import Member, Stacks
 from .watch import Watch, read_paces
 
 HURRY_S = 0.01
@@ -45,6 +46,7 @@ class Site:
         self._more_log = False
         self._meter = TreeMeter()
         self._gpu = GpuReader()
+        self._stacks = Stacks(self._tell_stacks)
         self._main_seen: Optional[int] = None
         self._standing: Dict[str, Standing] = {}
         self._port: Optional[PortWatch] = None
@@ -69,10 +71,20 @@ class Site:
                 self._log.keep = self._keep
         elif do in ("probe", "metrics"):
             self._stand(command)
+        elif do == "stacks":
+            self._stacks.want(
+                Member(pid, self._report.shorten(title, TITLE_CHARS)) for pid, title in self._attempts.titles()
+            )
         elif do == "token" and self._completions is not None:
             self._completions.want(read_ask(command))
         else:
             self._report.trouble(f"command {do!r} cannot be obeyed")
+
+    def _tell_stacks(self, fields: Dict[str, Any]) -> None:
+        shorten = self._report.shorten
+        for stack in fields["stacks"]:
+            stack["frames"] = [shorten(frame, TITLE_CHARS) for frame in stack["frames"]]
+        self._report.say("StacksSeen", stacks=fields["stacks"], error=shorten(fields["error"], TITLE_CHARS))
 
     def _stand(self, command: Dict[str, Any]) -> None:
         name = f"{command.get('do')} {command.get('probe', '')}"

@@ -9,7 +9,7 @@ from vigil.engines import TABLES
 from vigil.engines.address import HIGHEST_PORT
 from vigil.errors import UsageError
 from vigil.plan import Plan
-from vigil.verdict import AskToken, Effect, Keep, Look, Probe, ReadMetrics, State
+from vigil.verdict import AskToken, DumpStacks, Effect, Keep, Look, Probe, ReadMetrics, State
 
 
 def parse_url(url: str) -> tuple[str, str, int]:
@@ -80,6 +80,8 @@ def command_of(effect: Effect, table: EngineTable) -> dict[str, Any] | None:
             return {"do": "pace", "log_s": effect.log_s, "tree_s": effect.tree_s, "sample_s": effect.sample_s}
         case Keep():
             return {"do": "keep", "texts": effect.texts}
+        case DumpStacks():
+            return {"do": "stacks"}
         case AskToken():
             return {
                 "do": "token",

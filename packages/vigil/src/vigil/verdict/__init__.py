@@ -1,6 +1,6 @@
 """Meaning: `step` turns one fact after another into a verdict. Pure; see `step`."""
 
-from vigil.verdict.effects import AskToken, Effect, Keep, Look, Probe, ReadMetrics
+from vigil.verdict.effects import AskToken, DumpStacks, Effect, Keep, Look, Probe, ReadMetrics
 from vigil.verdict.report import report
 from vigil.verdict.state import Asked, Judgement, State
 from vigil.verdict.step import step
@@ -13,6 +13,7 @@ __all__ = [
     "AskToken",
     "Asked",
     "Attempt",
+    "DumpStacks",
     "Effect",
     "Evidence",
     "Judgement",

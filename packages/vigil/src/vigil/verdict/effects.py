@@ -45,8 +45,12 @@ class AskToken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     model: str
 
 
+class DumpStacks(msgspec.Struct, frozen=True, tag=True):
+    """Look at where the server's processes stand, once."""
+
+
 Order = Probe | ReadMetrics | Look | Keep
-Effect = Order | AskToken
+Effect = Order | AskToken | DumpStacks
 
 MATTERS = (
     "rror",

