@@ -1,5 +1,7 @@
 """Two snapshots held against each other: what differs, and what comes first."""
 
+import tomllib
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -206,6 +208,14 @@ def test_every_kind_of_the_taxonomy_has_an_order() -> None:
         crash_runtime illegal_memory_access health_misleading crash_loop disk_full shm_too_small tokenizer_error auth_gated
         spec_slower spec_not_active other"""
     assert set(named.split()) - EXPLAINS.keys() == set()
+
+
+def test_every_kind_of_a_rule_has_an_order() -> None:
+    folder = resources.files("vigil.diagnosis").joinpath("rules")
+    rules = [tomllib.loads(one.read_text("utf-8")) for one in folder.iterdir() if one.name.endswith(".toml")]
+    kinds = {str(value) for rule in rules for name, value in rule.items() if name.startswith("kind")}
+    assert len(rules) > 10
+    assert kinds - EXPLAINS.keys() == set()
 
 
 def test_every_pattern_of_the_table_is_one_that_a_field_can_have() -> None:
