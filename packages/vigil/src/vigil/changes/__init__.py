@@ -2,6 +2,7 @@
 
 from vigil.changes.change import Change
 from vigil.changes.compare import compare
+from vigil.changes.field import GIVEN
 from vigil.changes.snapshot import Snapshot, read_snapshot
 
-__all__ = ["Change", "Snapshot", "compare", "read_snapshot"]
+__all__ = ["GIVEN", "Change", "Snapshot", "compare", "read_snapshot"]

@@ -2,7 +2,7 @@
 
 import re
 
-from vigil.changes.field import MASKED, Field, Found, content, plain
+from vigil.changes.field import GIVEN, MASKED, Field, Found, content, plain
 from vigil.changes.snapshot import Command, Hidden, Snapshot
 
 _NUMBER = re.compile(r"-\d+(?:\.\d+)?\Z")
@@ -46,7 +46,7 @@ def _flags(told: Command, *, keyed: bool) -> Found:
             same = told.hidden[flag] if keyed else None
             yield f"flag.{flag}", Field(what=f"flag {flag}", text=MASKED, same=same, names=(flag,))
         elif flag:
-            yield f"flag.{flag}", plain(f"flag {flag}", " ".join(values) or "given", flag)
+            yield f"flag.{flag}", plain(f"flag {flag}", " ".join(values) or GIVEN, flag)
         else:
             yield "words", plain("command", " ".join(values))
 

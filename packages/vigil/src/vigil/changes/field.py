@@ -8,6 +8,8 @@ import msgspec
 from vigil.screen import size
 
 MASKED = "***"
+GIVEN = "given"
+"""What stands for the value of a flag that takes none."""
 LOOSE = "|"
 """What stands behind it is compared where both sides have it."""
 

@@ -74,7 +74,7 @@ def _edit(package: str, path: str, digest: str) -> tuple[str, Field]:
 def _model(model: Model) -> Found:
     key, what = f"model.{model.what}", model.what if model.what == "model" else f"model of {model.what}"
     if model.path is None:
-        yield key, plain(what, f"{model.given} (not on this host yet)", model.given)
+        yield key, plain(what, f"{model.given} (not found on this host)", model.given)
         return
     yield key, plain(what, model.path, model.path)
     for name, digest in model.settings.items():

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 
-from vigil.changes import Change
+from vigil.changes import GIVEN, Change
 from vigil.screen import ago, plain
 from vigil.verdict import Verdict
 
@@ -32,9 +32,9 @@ def line_of(change: Change, width: int = WIDEST, side: int = LONGEST_SIDE) -> li
     """Return one difference; `>` marks what could explain the cause."""
     before, after = (None if one is None else _cut(plain(one), side) for one in (change.before, change.after))
     if before is None:
-        said = f"added: {after}"
+        said = "added" if after == GIVEN else f"added: {after}"
     elif after is None:
-        said = f"removed (was {before})"
+        said = "removed" if before == GIVEN else f"removed (was {before})"
     elif after == "changed":
         said = "changed (a secret: not shown)"
     else:
