@@ -147,12 +147,18 @@ def test_working_copy_is_told_with_its_commit_and_changed_files(host: Host, engi
 
 
 def test_variables_that_matter_are_kept_and_secrets_only_as_a_hash(host: Host) -> None:
-    env = {"NCCL_ALGO": "Ring", "HF_TOKEN": OTHER, "NOBODY_READS": "x", "HTTPS_PROXY": f"http://me:{KEY}@proxy:1"}
+    env = {
+        "NCCL_ALGO": "Ring",
+        "HF_TOKEN": OTHER,
+        "VLLM_API_KEY": "short",
+        "NOBODY_READS": "x",
+        "HTTPS_PROXY": f"http://me:{KEY}@proxy:1",
+    }
     started = host.launch("true", "--api-key", KEY, env=env, keep={"key_flags": ["--api-key"]})
     found = whole(started)
 
     assert found["env"]["NCCL_ALGO"] == "Ring"
-    assert found["env"]["HF_TOKEN"]["shown"] == "***"
+    assert [found["env"][name]["shown"] for name in ("HF_TOKEN", "VLLM_API_KEY")] == ["***", "***"]
     assert "NOBODY_READS" not in found["env"]
     assert found["command"]["words"] == ["true", "--api-key", "***"]
     assert found["command"]["hidden"].keys() == {"--api-key"}
@@ -225,7 +231,7 @@ def test_engine_behind_a_start_script_is_seen_in_its_process(host: Host, engine:
     (site_of(engine) / "tinyengine" / "server.py").write_text("import time\n\n\ndef main():\n    time.sleep(60)\n")
     script = tmp_path / "start.sh"
     script.write_text(
-        f"export NCCL_ALGO=Ring HF_TOKEN={OTHER}\n{' '.join(run(engine))} --api-key={KEY} --port 1 &\nwait\n"
+        f"export NCCL_ALGO=Ring HF_TOKEN={OTHER}\n{' '.join(run(engine))} --api-key={KEY} --note {KEY} &\nwait\n"
     )
     started = host.launch("sh", str(script), keep={"signs": ["-m tinyengine"], "key_flags": ["--api-key"]})
     found = whole(started)
@@ -234,7 +240,7 @@ def test_engine_behind_a_start_script_is_seen_in_its_process(host: Host, engine:
     assert found["program"]["path"] == str(engine / "bin" / "python")
     assert found["packages"] == {"tinyengine": "1.0"}
     assert found["edited"]["files"]["tinyengine"].keys() == {"tinyengine/server.py"}
-    assert found["inner"]["command"]["words"][1:] == ["-m", "tinyengine", "--api-key=***", "--port", "1"]
+    assert found["inner"]["command"]["words"][1:] == ["-m", "tinyengine", "--api-key=***", "--note", "***"]
     assert found["inner"]["env"]["NCCL_ALGO"] == "Ring"
     text = (Path(started["folder"]) / "snapshot.json").read_text()
     assert KEY not in text
