@@ -1,9 +1,9 @@
-# make install | demo | test | test-engines | faults | bench | docs. Everything lands in git-ignored folders here.
+# make install | demo | test | test-engines | faults | bench | diagnose-score | docs. Everything lands in git-ignored folders here.
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo check test test-engines faults bench docs clean
+.PHONY: install demo check test test-engines faults bench diagnose-score docs clean
 .DEFAULT_GOAL := help
 
 help: ## what there is
@@ -41,6 +41,12 @@ test-engines: .venv/.installed ## the heavy engines: vLLM and SGLang on the CPU
 faults: .venv/.installed ## every fault of the table, here and over a real sshd
 	bash tests/install-system.sh
 	$(BIN)/python bench/faults.py --where both
+
+diagnose-score: .venv/.installed ## right line, right kind, how fast: the diagnosis beside three other ways to look
+	bash bench/peers/install.sh
+	$(BIN)/python bench/diagnose_score.py
+	$(BIN)/python bench/diagnose_speed.py
+	$(BIN)/python docs/generate.py
 
 bench: .venv/.installed ## speed and cost, with the peers beside it
 	bash tests/install-system.sh

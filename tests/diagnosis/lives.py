@@ -82,6 +82,14 @@ FLAWED = {
     "vllm/eagle3-random": Flaw("SPEC002", "Mean acceptance length: 1.00"),
 }
 
+# Lives of the server in a log; one where nothing is said.
+LIVES = {
+    "llamacpp/crash-loop-then-recovers": 5,
+    "llamacpp/crash-loop-truncated": 8,
+    "llamacpp/crash-loop-unknown-flag": 8,
+    "sglang/d10_restart_loop": 2,
+}
+
 # They served, and ended because somebody asked; but vllm/eagle3-wrong-hidden died silently: only its parent has words.
 HEALTHY = frozenset({
     "llamacpp/bad-chat-template", "llamacpp/no-model-given", "llamacpp/ok-basic",

@@ -6,18 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diagnosis.lives import engine_of, kept_logs, name_of
+from diagnosis.lives import LIVES, engine_of, kept_logs, name_of
 from vigil.diagnosis.blocks import BLOCK_BYTES, LINE_BYTES, Blocks
 from vigil.diagnosis.postmortem import Log, Postmortem, Story
 from vigil.engines import TABLES
 
 TABLES_ALL = tuple(TABLES.values())
-LIVES = {
-    "llamacpp/crash-loop-then-recovers": 5,
-    "llamacpp/crash-loop-truncated": 8,
-    "llamacpp/crash-loop-unknown-flag": 8,
-    "sglang/d10_restart_loop": 2,
-}
 DEATH = b"error: invalid argument: --no-such-flag\n"
 READY = b"0.00.100.000 I srv  llama_server: listening on http://127.0.0.1:8080\n"
 
