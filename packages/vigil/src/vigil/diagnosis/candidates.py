@@ -16,6 +16,7 @@ ERROR_WORDS = ("ERROR", "Error", "error", "CRITICAL", " E ", "[E")
 _ERROR_FIRST = re.compile(r"(?:[\w.:/-]+ ){0,3}(?:fatal )?error\b", re.IGNORECASE)
 _MOST_HITS = 600
 """Lines that one text is looked at in: a server may print it for each request."""
+_MOST_ABOVE = 20
 SOON = 20
 """Lines after a failure in which its writer may take it back ("retrying without ...")."""
 _GENERIC = 2
@@ -99,13 +100,20 @@ class _Gathering:
         when, log = needle.when, self.log
         if when.stage and self.stages.at(index) not in when.stage:
             return False
-        if when.after and log.last_before(when.after, index) is None:
+        if when.after and not self._above(needle, index):
             return False
         if when.unless:
             denial = log.first_after(when.unless, index)
             if denial is not None and log.apart(index, denial) <= SOON:
                 return False
         return needle.frame is None or needle.frame.search(self._frames(index)) is not None
+
+    def _above(self, needle: Needle, index: int) -> bool:
+        last = self.log.last_before(needle.when.after, index)
+        if needle.above is None or last is None:
+            return last is not None
+        rows = sorted(i for i in self.log.find_any(needle.when.after) if i < index)
+        return any(needle.above.search(self.log.lines[i].text) for i in both_ends(rows, _MOST_ABOVE))
 
     def _frames(self, index: int) -> str:
         """Return the traceback above a line, read once for all needles."""
