@@ -109,6 +109,8 @@ def _explains(log: LogText, evidence: Evidence, later: Candidate, earlier: Candi
     if earlier.level == _AFTERMATH:
         return True
     near = log.apart(earlier.index, later.index) <= _NEAR
+    if earlier.level == _GENERIC and later.rule.from_end:
+        return False  # a parent's word on how its child ended
     if earlier.level == _GENERIC and later.level == _WEAK:
         # The other ranks' watchdogs bark because one died of what no rule knows.
         return near and log.read(earlier.index).process == log.read(later.index).process

@@ -127,15 +127,27 @@ def _share(match: re.Match[str]) -> float:
 def _short(lengths: Sequence[tuple[int, float]]) -> Sight | None:
     """Return the first line of the run of short accept lengths that the log ends with."""
     latest = [length for _, length in lengths[-_LATEST:]]
-    start = [length for _, length in lengths[:_LATEST]]
-    average, before = sum(latest) / len(latest), sum(start) / len(start)
     if max(latest) <= DEAD_LEN:
         return Sight(SLOW, _run(lengths, DEAD_LEN), "nothing that is drafted is accepted")
     if max(latest) <= WEAK_LEN:
         return Sight(SLOW, _run(lengths, WEAK_LEN), "little of what is drafted is accepted")
-    if len(lengths) > _LATEST and average < _FALLEN * before and max(latest) < _FALLEN * before:
-        return Sight(SLOW, _run(lengths, _FALLEN * before), f"it fell from {before:.1f} to {average:.1f} tokens a step")
-    return None
+    return _fallen(lengths)
+
+
+def _fallen(lengths: Sequence[tuple[int, float]]) -> Sight | None:
+    """Return the first line of the run of accept lengths that are far below those of the beginning.
+
+    Accept lengths differ much from one moment to the next: of few lines, all must go down.
+    """
+    values = [length for _, length in lengths]
+    quarter = min(_LATEST, len(values) // 4)
+    if not quarter or (quarter == 1 and values != sorted(values, reverse=True)):
+        return None
+    before, after = sum(values[:quarter]) / quarter, values[-quarter:]
+    if max(after) >= _FALLEN * before:
+        return None
+    words = f"it fell from {before:.1f} to {sum(after) / quarter:.1f} tokens a step"
+    return Sight(SLOW, _run(lengths, _FALLEN * before), words)
 
 
 def _run(values: Sequence[tuple[int, float]], limit: float) -> int:
