@@ -17,6 +17,7 @@ _ERROR_FIRST = re.compile(r"(?:[\w.:/-]+ ){0,3}(?:fatal )?error\b", re.IGNORECAS
 _MOST_HITS = 600
 """Lines that one text is looked at in: a server may print it for each request."""
 _MOST_ABOVE = 20
+_JUST_BEFORE = 8
 SOON = 20
 """Lines after a failure in which its writer may take it back ("retrying without ...")."""
 _GENERIC = 2
@@ -189,6 +190,9 @@ def _in_its_stage(candidate: Candidate, stages: Stages) -> Candidate:
 
 
 def _handled(log: LogText, chain: Chain) -> bool:
-    """Whether the traceback was only told: at a quiet level, or for one request."""
-    near = [i for i in range(max(0, chain.head - 1), chain.head + 1) if log.apart(i, chain.head) <= 1]
-    return log.read(chain.head).level in _QUIET or any(h in log.texts[i] for h in READING.harmless_heads for i in near)
+    """Whether the traceback was only told: at a quiet level, or for one request, as its writer said just before."""
+    head = log.read(chain.head)
+    if head.level in _QUIET:
+        return True
+    told = log.last_before(READING.harmless_heads, chain.head + 1)
+    return told is not None and log.apart(told, chain.head) <= _JUST_BEFORE and log.read(told).process == head.process

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from vigil.diagnosis.prefix import without_carrier
 from vigil.diagnosis.rules import READING
 from vigil.diagnosis.text import LogText
 from vigil.engine_table import EngineTable, Phase
@@ -43,7 +44,8 @@ def find_stuck(lines: Sequence[Line], log: LogText, table: EngineTable | None) -
     """
     phase = Phase.IMPORTING if table is not None and table.imports else Phase.LAUNCHING
     last, kind, advice = -1, "", ""
-    readings = read_lines(table, lines) if table is not None else {}
+    plain = [Line(line.number, without_carrier(text)) for line, text in zip(lines, log.texts, strict=True)]
+    readings = read_lines(table, plain) if table is not None else {}
     if any(reading.ready for reading in readings.values()):
         return None
     stalls = _stalls(log)
@@ -74,6 +76,6 @@ def _stalls(log: LogText) -> dict[int, int]:
     found: dict[int, int] = {}
     for number, (stall, pattern) in enumerate(zip(READING.stall, _PATTERNS, strict=True)):
         for index in log.find(stall.text):
-            if pattern is None or pattern.search(log.texts[index]):
+            if pattern is None or pattern.search(without_carrier(log.texts[index])):
                 found.setdefault(index, number)
     return found

@@ -148,6 +148,7 @@ def why(state: State, life: Life, chunks: Chunks, table: EngineTable) -> Cause |
         oom_killed=life.oom_killed,
         phase=life.phase or state.startup.phase,
         ready=life.ready_s is not None,
+        over=True,
     )
     return diagnose(flat(chunks), how, table.name, state.asked.log)
 
