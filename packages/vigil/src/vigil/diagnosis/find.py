@@ -112,8 +112,7 @@ def _stand(
     lines: Sequence[Line], log: LogText, table: EngineTable | None, evidence: Evidence, flow: Flow
 ) -> Stuck | None:
     served = evidence.marks.ready >= 0 or len(flow.alive) >= _MOVING or any(not a.health for a in flow.answers)
-    stopped = evidence.marks.stopped < len(log)
-    return None if served or stopped else find_stuck(lines, log, table)
+    return None if served else find_stuck(lines, log, table)
 
 
 def _other_sure(candidate: Candidate) -> float:

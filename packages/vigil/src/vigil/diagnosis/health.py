@@ -37,9 +37,8 @@ class Sight(NamedTuple):
 
 
 def answers_after_death(flow: Flow, index: int) -> bool:
-    """Whether the server went on answering after the failure at line `index`, and nothing says that it ended."""
-    if flow.gone_after(index) is not None:
-        return False
+    """Whether the server went on answering after the failure at line `index`, and after anything that says it ended."""
+    index = max(index, flow.gone_last)
     told = {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE}
     later = [a for a in flow.answers if a.at > index and a.status in (told if a.health else {HTTPStatus.OK})]
     return len(later) >= _ANSWERS_OF_THE_DEAD

@@ -16,7 +16,7 @@ import signal as signals
 
 from vigil.diagnosis.candidates import Candidate, Evidence, Marks, find_error_line
 from vigil.diagnosis.cause import End
-from vigil.diagnosis.rules import RULES
+from vigil.diagnosis.rules import READING, RULES
 from vigil.diagnosis.text import LogText
 from vigil.diagnosis.upward import look_upward
 
@@ -99,7 +99,11 @@ def _counting(evidence: Evidence) -> list[Candidate]:
 def _first(log: LogText, evidence: Evidence) -> Candidate | None:
     best: Candidate | None = None
     for one in _counting(evidence):
-        if best is None or (one.level < best.level and _explains(log, evidence, one, best)):
+        if (
+            best is None
+            or (one.level < best.level and _explains(log, evidence, one, best))
+            or _outlived(log, evidence, best, one)
+        ):
             best = one
     return best
 
@@ -114,7 +118,22 @@ def _explains(log: LogText, evidence: Evidence, later: Candidate, earlier: Candi
     if earlier.level == _GENERIC and later.level == _WEAK:
         # The other ranks' watchdogs bark because one died of what no rule knows.
         return near and log.read(earlier.index).process == log.read(later.index).process
-    return near or (earlier.level == _GENERIC and evidence.stages.moved(earlier.index, later.index))
+    return near or (earlier.level == _GENERIC and _moved_on(log, evidence, earlier, later))
+
+
+def _outlived(log: LogText, evidence: Evidence, earlier: Candidate, later: Candidate) -> bool:
+    """Whether the start went on after `earlier`, as after a plugin that cannot be loaded, until `later` ended it."""
+    if later.level > min(earlier.level, _GENERIC) or later.rule.code == earlier.rule.code or later.rule.from_end:
+        return False
+    ended = log.first_after((*READING.relays, *READING.gone), earlier.index)
+    return (ended is None or ended > later.index) and _moved_on(log, evidence, earlier, later)
+
+
+def _moved_on(log: LogText, evidence: Evidence, earlier: Candidate, later: Candidate) -> bool:
+    """Whether the process of `earlier` came to another stage before `later`; what has no rank speaks for all."""
+    places = [index for index in (earlier.index, earlier.head) if index is not None]
+    rank = next((found for index in places if (found := log.read(index).rank)), "")
+    return any(not rank or log.read(i).rank == rank for i in evidence.stages.turns(earlier.index, later.index))
 
 
 def sureness(chosen: Candidate, marks: Marks) -> float:
