@@ -118,22 +118,25 @@ def _explains(log: LogText, evidence: Evidence, later: Candidate, earlier: Candi
     if earlier.level == _GENERIC and later.level == _WEAK:
         # The other ranks' watchdogs bark because one died of what no rule knows.
         return near and log.read(earlier.index).process == log.read(later.index).process
-    return near or (earlier.level == _GENERIC and _moved_on(log, evidence, earlier, later))
+    return near or (earlier.level == _GENERIC and _moved_on(log, evidence, earlier, later.index))
 
 
 def _outlived(log: LogText, evidence: Evidence, earlier: Candidate, later: Candidate) -> bool:
-    """Whether the start went on after `earlier`, as after a plugin that cannot be loaded, until `later` ended it."""
+    """Whether the start went on after `earlier`, as after a plugin that cannot be loaded, until `later` ended it.
+
+    It did not where somebody said that this was the end before it came to another stage.
+    """
     if later.level > min(earlier.level, _GENERIC) or later.rule.code == earlier.rule.code or later.rule.from_end:
         return False
     ended = log.first_after((*READING.relays, *READING.gone), earlier.index)
-    return (ended is None or ended > later.index) and _moved_on(log, evidence, earlier, later)
+    return _moved_on(log, evidence, earlier, later.index if ended is None else min(ended, later.index))
 
 
-def _moved_on(log: LogText, evidence: Evidence, earlier: Candidate, later: Candidate) -> bool:
-    """Whether the process of `earlier` came to another stage before `later`; what has no rank speaks for all."""
+def _moved_on(log: LogText, evidence: Evidence, earlier: Candidate, before: int) -> bool:
+    """Whether the process of `earlier` came to another stage before a line; what has no rank speaks for all."""
     places = [index for index in (earlier.index, earlier.head) if index is not None]
     rank = next((found for index in places if (found := log.read(index).rank)), "")
-    return any(not rank or log.read(i).rank == rank for i in evidence.stages.turns(earlier.index, later.index))
+    return any(not rank or log.read(i).rank == rank for i in evidence.stages.turns(earlier.index, before))
 
 
 def sureness(chosen: Candidate, marks: Marks) -> float:
