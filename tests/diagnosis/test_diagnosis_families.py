@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from vigil.diagnosis import End, Findings, examine
@@ -36,6 +37,11 @@ def look(family: Family) -> Findings:
     return examine(family.lines, End(), None if family.engine == "trtllm" else table(family.engine))
 
 
+def where(findings: Findings) -> tuple[str, int | None] | None:
+    found = findings.cause or findings.stuck
+    return (found.kind, found.line) if found else None
+
+
 ALL = families()
 
 
@@ -51,6 +57,23 @@ def test_wording_is_known_by_its_kind_and_its_line(family: Family) -> None:
     else:
         assert findings.cause is not None
         assert (findings.cause.kind, findings.cause.line) == (family.kind, family.root)
+
+
+CARRIERS = {
+    "docker compose": "vllm-server-1  | {}",
+    "container runtime": "2026-03-01T10:00:01.123456789Z stderr F {}",
+    "kubectl --timestamps": "2026-03-01T10:00:01.123456789Z {}",
+    "journald": "Mar 01 10:00:01 node1 vllm[4242]: {}",
+}
+
+
+@pytest.mark.parametrize("carrier", CARRIERS.values(), ids=CARRIERS)
+def test_wording_is_known_whatever_carried_its_lines(carrier: str) -> None:
+    for family in ALL:
+        carried = family._replace(
+            lines=tuple(Line(n, carrier.format(text)) for n, text in map(msgspec.structs.astuple, family.lines))
+        )
+        assert where(look(carried)) == where(look(family)), family
 
 
 def test_each_kind_of_the_taxonomy_has_a_wording() -> None:

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from diagnosis.lives import ASKED, BAD, DEATHS, FLAWED, HEALTHY, engine_of, kept_logs, lives, name_of, read_lines
-from vigil.diagnosis import End, diagnose
+from vigil.diagnosis import End, Findings, diagnose, examine
+from vigil.engines import table
 
 FAILING = [path for path in kept_logs() if name_of(path) in DEATHS]
 SERVED = [path for path in kept_logs() if name_of(path) in HEALTHY]
@@ -42,6 +43,13 @@ def test_real_death_names_the_first_line_with_its_words(path: Path) -> None:
 def test_healthy_log_has_no_cause(path: Path) -> None:
     assert diagnose(read_lines(path), ASKED, engine_of(path)) is None
     assert diagnose(read_lines(path), End(ready=True), None) is None
+
+
+@pytest.mark.parametrize("path", SERVED, ids=name_of)
+def test_healthy_log_alone_shows_no_cause_and_nothing_stuck(path: Path) -> None:
+    engine = engine_of(path)
+    findings = examine(read_lines(path), End(), table(engine or "generic"))
+    assert findings == Findings(cause=None, candidates=(), stuck=None)
 
 
 @pytest.mark.parametrize("name", FLAWED)

@@ -16,6 +16,8 @@ ERROR_WORDS = ("ERROR", "Error", "error", "CRITICAL", " E ", "[E")
 _ERROR_FIRST = re.compile(r"(?:[\w.:/-]+ ){0,3}(?:fatal )?error\b", re.IGNORECASE)
 _MOST_HITS = 600
 """Lines that one text is looked at in: a server may print it for each request."""
+_MOST_ABOVE = 20
+_JUST_BEFORE = 8
 SOON = 20
 """Lines after a failure in which its writer may take it back ("retrying without ...")."""
 _GENERIC = 2
@@ -99,13 +101,20 @@ class _Gathering:
         when, log = needle.when, self.log
         if when.stage and self.stages.at(index) not in when.stage:
             return False
-        if when.after and log.last_before(when.after, index) is None:
+        if when.after and not self._above(needle, index):
             return False
         if when.unless:
             denial = log.first_after(when.unless, index)
             if denial is not None and log.apart(index, denial) <= SOON:
                 return False
         return needle.frame is None or needle.frame.search(self._frames(index)) is not None
+
+    def _above(self, needle: Needle, index: int) -> bool:
+        last = self.log.last_before(needle.when.after, index)
+        if needle.above is None or last is None:
+            return last is not None
+        rows = sorted(i for i in self.log.find_any(needle.when.after) if i < index)
+        return any(needle.above.search(self.log.lines[i].text) for i in both_ends(rows, _MOST_ABOVE))
 
     def _frames(self, index: int) -> str:
         """Return the traceback above a line, read once for all needles."""
@@ -181,6 +190,9 @@ def _in_its_stage(candidate: Candidate, stages: Stages) -> Candidate:
 
 
 def _handled(log: LogText, chain: Chain) -> bool:
-    """Whether the traceback was only told: at a quiet level, or for one request."""
-    near = [i for i in range(max(0, chain.head - 1), chain.head + 1) if log.apart(i, chain.head) <= 1]
-    return log.read(chain.head).level in _QUIET or any(h in log.texts[i] for h in READING.harmless_heads for i in near)
+    """Whether the traceback was only told: at a quiet level, or for one request, as its writer said just before."""
+    head = log.read(chain.head)
+    if head.level in _QUIET:
+        return True
+    told = log.last_before(READING.harmless_heads, chain.head + 1)
+    return told is not None and log.apart(told, chain.head) <= _JUST_BEFORE and log.read(told).process == head.process

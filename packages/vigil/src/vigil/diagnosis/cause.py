@@ -28,15 +28,19 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
-    """How an attempt ended, as far as it was seen. `phase` is where it was; `ready`: it had served before."""
+    """How an attempt ended, as far as it was seen. `phase` is where it was; `ready`: it had served before.
+
+    `over`: it is known to have ended, though not how. With nothing known, it may still run.
+    """
 
     code: int | None = None
     signal: int | None = None
     oom_killed: bool = False
     phase: str | None = None
     ready: bool = False
+    over: bool = False
 
     @property
     def died(self) -> bool:
         """Whether an end was seen at all."""
-        return self.oom_killed or self.code is not None or self.signal is not None
+        return self.over or self.oom_killed or self.code is not None or self.signal is not None

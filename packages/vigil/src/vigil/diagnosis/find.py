@@ -60,7 +60,7 @@ def examine(  # noqa: PLR0913, PLR0917 - an attempt is known by no less
     evidence = msgspec.structs.replace(
         evidence, candidates=tuple(one for one in evidence.candidates if not flow.survived(one.index))
     )
-    chosen = _choose(log, end, evidence, flow)
+    chosen = _choose(log, end, evidence, flow, setting)
     if chosen is None:
         return Findings(cause=None, candidates=(), stuck=_stand(lines, log, table, evidence, flow))
     rest = others(evidence, chosen[0].candidate)
@@ -78,13 +78,15 @@ def diagnose(lines: Sequence[Line], end: End, engine: str | None = None, file: s
     return examine(lines, end, table, file).cause
 
 
-def _choose(log: LogText, end: End, evidence: Evidence, flow: Flow) -> tuple[Choice, ...] | None:
+def _choose(log: LogText, end: End, evidence: Evidence, flow: Flow, setting: Setting) -> tuple[Choice, ...] | None:
     """Return the choice, best first; with a dead server that answers, its death comes second."""
     choice = choose(log, end, evidence)
     if choice is not None and choice.candidate.index >= 0:
         died = first_sign(log, evidence, choice.candidate)
         if not end.died and answers_after_death(flow, died.line):
-            lying = msgspec.structs.replace(died, rule=RULES[DEAD], kind="", when=None)
+            why = tell(log, choice, setting)
+            groups = (("why", f"{why.title} ({why.code}). {why.advice}"),)
+            lying = msgspec.structs.replace(died, rule=RULES[DEAD], kind="", when=None, groups=groups)
             return Choice(lying, min(choice.sure, _HEALTH_SURE)), choice
         return (choice,)
     if choice is not None:
@@ -110,8 +112,7 @@ def _stand(
     lines: Sequence[Line], log: LogText, table: EngineTable | None, evidence: Evidence, flow: Flow
 ) -> Stuck | None:
     served = evidence.marks.ready >= 0 or len(flow.alive) >= _MOVING or any(not a.health for a in flow.answers)
-    stopped = evidence.marks.stopped < len(log)
-    return None if served or stopped else find_stuck(lines, log, table)
+    return None if served else find_stuck(lines, log, table)
 
 
 def _other_sure(candidate: Candidate) -> float:

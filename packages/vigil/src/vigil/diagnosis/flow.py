@@ -50,6 +50,11 @@ class Flow:
                 found.append(Answer(index, int(match["status"]), health=False))
         return found
 
+    @property
+    def gone_last(self) -> int:
+        """The last line in which the server, or its parent, says that this is the end; -1 without one."""
+        return self._gone[-1] if self._gone else -1
+
     def gone_after(self, index: int) -> int | None:
         """Return the first line after `index` in which the server, or its parent, says that this is the end."""
         place = bisect_right(self._gone, index)

@@ -23,6 +23,7 @@ _ANSWERS_OF_THE_DEAD = 2
 """One answer may have been on its way."""
 _STANDS = re.compile(
     r"Avg generation throughput: 0(?:\.0*)? .*?Running: (?P<running>\d+) reqs.*?(?:Waiting|Pending): (?P<waiting>\d+) reqs"
+    r"|Decode batch.*?gen throughput \(token/s\): 0(?:\.0*)?,.*?#queue-req: (?P<queued>[1-9]\d*)"
 )
 _STANDING_LINES = 2
 _PROBES = re.compile(r"/(?:health\w*|ping|v1/models|ready)\b|[Ll]iveness|[Rr]eadiness|[Ss]tartup|health check")
@@ -36,9 +37,8 @@ class Sight(NamedTuple):
 
 
 def answers_after_death(flow: Flow, index: int) -> bool:
-    """Whether the server went on answering after the failure at line `index`, and nothing says that it ended."""
-    if flow.gone_after(index) is not None:
-        return False
+    """Whether the server went on answering after the failure at line `index`, and after anything that says it ended."""
+    index = max(index, flow.gone_last)
     told = {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE}
     later = [a for a in flow.answers if a.at > index and a.status in (told if a.health else {HTTPStatus.OK})]
     return len(later) >= _ANSWERS_OF_THE_DEAD
@@ -63,13 +63,13 @@ def _early(log: LogText, flow: Flow) -> Sight | None:
 
 def _standing(log: LogText, flow: Flow) -> Sight | None:
     """Find 200 although requests wait and no token comes: the first line of the standstill that the log ends with."""
-    told = [(i, _STANDS.search(log.texts[i])) for i in log.find(THROUGHPUT)]
+    told = [(i, _STANDS.search(log.texts[i])) for i in sorted(log.find_any((THROUGHPUT, "Decode batch")))]
     first, count = -1, 0
     for index, match in reversed(told):
-        if match is None or (match["running"] == "0" and match["waiting"] == "0"):
+        if match is None or not (match["queued"] or int(match["running"]) + int(match["waiting"])):
             break
         first, count = index, count + 1
-    healthy = any(a.health and a.status == HTTPStatus.OK and a.at > first for a in flow.answers)
+    healthy = any(a.health and a.status == HTTPStatus.OK for a in flow.answers)
     return Sight(IDLE, first) if count >= _STANDING_LINES and healthy else None
 
 

@@ -3,7 +3,8 @@
 The engines' prefixes (versions in brackets): vLLM `(EngineCore pid=12) ERROR 11-30 07:37:24 [core.py:1510] ` (0.10 to
 0.33) and `ERROR 12-07 02:10:11 engine.py:366] ` (0.6), SGLang `[2026-11-30 07:51:14 DP0 TP3] ` (0.3 to 0.5),
 llama-server `0.00.122.413 E srv ` (2026), PyTorch `[rank5]:[E1017 06:10:03.22 x.cpp:607] `, TensorRT-LLM
-`[11/18/2025-09:33:02] [TRT-LLM] [E] `, uvicorn `ERROR: `.
+`[11/18/2025-09:33:02] [TRT-LLM] [E] `, uvicorn `ERROR: `. Before any of these may stand what carried the line: docker
+compose (`vllm-1  | `), the container runtime's time, journald (`Nov 30 12:00:01 host vllm[42]: `).
 """
 
 import re
@@ -20,6 +21,7 @@ _BRACKETED = (
     re.compile(r"\[(?P<level>[EWIDF])(?P<stamp>\d{3,4} [\d:.]+)(?: \d+)? [\w.-]+:\d+\] ?"),
     re.compile(r"\[(?P<stamp>\d\d/\d\d/\d{4}-[\d:]+)\] ?"),
     re.compile(r"\[RANK (?P<rank>\d+)\] ?"),
+    re.compile(r"\[ {0,5}\d{1,7}\.\d{6}\] "),
     re.compile(rf"\[(?:TRT-LLM|TensorRT-LLM)\] ?(?:\[(?P<level>{_WORDS}|[EWIVDF])\] ?)?"),
     re.compile(rf"\[(?P<level>{_WORDS}|[EWIVDF])\] ?"),
 )
@@ -27,7 +29,8 @@ _PARENTHESIS = (re.compile(r"\((?P<process>[^()\n]{0,60}\bpid=\d+[^()\n]{0,40}|r
 _DIGIT = (
     re.compile(r"(?P<stamp>\d+\.\d\d\.\d{3}\.\d{3}) (?P<level>[EWIDT]) (?:[a-z]{3,4} +)?"),
     re.compile(
-        r"(?P<stamp>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)(?: std(?:out|err) [FP])?(?: - |  ?)?"
+        r"(?P<stamp>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)"
+        r"(?: std(?:out|err) [FP])?(?: - | (?: (?=[A-Z]))?)?"
     ),
     re.compile(rf"(?P<stamp>\d{{8}}-\d\d:\d\d:\d\d(?:[.,]\d+)?) (?:\w+ )?(?P<level>{_WORDS}): "),
 )
@@ -40,14 +43,20 @@ _LETTER = (
         rf"time=\"?(?P<stamp>[\dT:.Z+-]+)\"? level=(?P<level>{_WORDS.lower()}|{_WORDS}) (?:source=\S+ )?(?:msg=)?"
     ),
     re.compile(r"(?P<unit>kubelet|kernel)(?:\[\d+\])?: "),
+    re.compile(r"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) [\w.-]+ [\w.@/-]+(?:\[\d+\])?: "),
 )
 _BY_FIRST = {"[": _BRACKETED, "(": _PARENTHESIS}
 _BY_FIRST |= dict.fromkeys("0123456789", _DIGIT)
-_BY_FIRST |= dict.fromkeys("abcdefghijklmnopqrstuvwxyzDIWECF", _LETTER)
+_BY_FIRST |= dict.fromkeys("abcdefghijklmnopqrstuvwxyzDIWECFJMASON", _LETTER)
 _RANK_IN_NAME = re.compile(r"(?<![A-Za-z])(?:TP|DP|PP|EP|DCP|PCP)\d+|(?<=rank=)\d+")
 _PYTHON_WARNING = re.compile(r"\S+:\d+: \w*Warning: |Warning: ")
 _LEVELS = {"ERR": "E", "FATAL": "E", "CRITICAL": "E", "F": "E", "V": "D", "T": "D"}
 _MOST_PREFIXES = 5
+_CARRIERS = re.compile(
+    r"(?:[a-z][\w.-]{0,60}-\d+ +\| )?"
+    r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z(?: std(?:out|err) [FP])? )?"
+    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w.@/-]+(?:\[\d+\])?: )?"
+)
 
 
 class Read(NamedTuple):
@@ -88,6 +97,12 @@ def read_line(text: str) -> Read:
     if not ranks:
         return Read(process, "", level, body, at > 0, stamp)
     return Read(process or " ".join(ranks), " ".join(dict.fromkeys(ranks)), level, body, at > 0, stamp)
+
+
+def without_carrier(text: str) -> str:
+    """Return a line as its program wrote it: without what docker compose, a container runtime or journald put first."""
+    match = _CARRIERS.match(text)
+    return text[match.end() :] if match else text
 
 
 def _ranks(named: dict[str, str | None]) -> list[str]:

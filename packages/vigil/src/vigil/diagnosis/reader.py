@@ -85,7 +85,7 @@ def usage_lines(log: LogText) -> set[int]:
         if first in found or not _USAGE.match(log.read(first).body):
             continue
         index = first
-        while index < len(log) and (index == first or not log.texts[index].strip() or log.texts[index][0] in " -"):
+        while index < len(log) and (index == first or log.read(index).body[:1] in {"", " ", "-"}):
             found.add(index)
             index += 1
     return found

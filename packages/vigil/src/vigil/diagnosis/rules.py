@@ -39,10 +39,11 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     and `advice_for` replace the rule's own where given.
 
     Conditions, all of which must hold: `stage`, the attempt was in one of these when the line came; `after`, one of
-    these texts stands in an earlier line; `unless`, none of these stands in a line soon after; `frame`, a pattern that
-    a line of the traceback above matches. `weak`: the line says what failed, and another one near it may say why. It
-    counts, too, `quiet` where its writer only warned, `relayed` in a relay's words, `lasting` in a server that came up
-    all the same. `back`: the line to point at is the last one above that holds one of these texts.
+    these texts stands in an earlier line, of which one matches `above`; `unless`, none of these stands in a line soon
+    after; `frame`, a pattern that a line of the traceback above matches. `weak`: the line says what failed, and another
+    one near it may say why. It counts, too, `quiet` where its writer only warned, `relayed` in a relay's words,
+    `lasting` in a server that came up all the same. `back`: the line to point at is the last one above that holds one
+    of these texts.
     """
 
     text: str
@@ -53,6 +54,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     stage: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+    above: str | None = None
     frame: str | None = None
     weak: bool = False
     quiet: bool = False
@@ -63,7 +65,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def conditions(self) -> int:
         """How many conditions there are besides the text: what asks for more is asked first."""
-        return sum(map(bool, (self.stage, self.after, self.frame, self.unless, self.pattern)))
+        return sum(map(bool, (self.stage, self.after, self.above, self.frame, self.unless, self.pattern)))
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -119,6 +121,7 @@ class Needle(msgspec.Struct, frozen=True):
     rule: Rule
     when: When
     pattern: re.Pattern[str] | None
+    above: re.Pattern[str] | None
     frame: re.Pattern[str] | None
     engines: frozenset[str]
     level: int
@@ -142,6 +145,7 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     phase: str = ""
     kind: str = ""
     pattern: str | None = None
+    advice: str = ""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -154,6 +158,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     stopped: tuple[str, ...]
     gone: tuple[str, ...]
     versions: tuple[str, ...]
+    waiting: dict[str, str]
     stage: tuple[Stage, ...]
     stall: tuple[Stall, ...]
 
@@ -199,7 +204,7 @@ def check_rule(rule: Rule) -> str:
     for place, when in enumerate(rule.when):
         if not when.text:
             return f"when[{place}].text: it is empty"
-        for name, pattern in (("pattern", when.pattern), ("frame", when.frame)):
+        for name, pattern in (("pattern", when.pattern), ("above", when.above), ("frame", when.frame)):
             try:
                 re.compile(pattern or "")
             except re.error as error:
@@ -220,6 +225,7 @@ def _needle(rule: Rule, when: When, *, users: bool) -> Needle:
         rule=rule,
         when=when,
         pattern=re.compile(when.pattern) if when.pattern else None,
+        above=re.compile(when.above) if when.above else None,
         frame=re.compile(when.frame) if when.frame else None,
         engines=frozenset(when.engines or rule.engines),
         level=level,

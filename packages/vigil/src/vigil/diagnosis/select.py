@@ -16,7 +16,7 @@ import signal as signals
 
 from vigil.diagnosis.candidates import Candidate, Evidence, Marks, find_error_line
 from vigil.diagnosis.cause import End
-from vigil.diagnosis.rules import RULES
+from vigil.diagnosis.rules import READING, RULES
 from vigil.diagnosis.text import LogText
 from vigil.diagnosis.upward import look_upward
 
@@ -99,7 +99,11 @@ def _counting(evidence: Evidence) -> list[Candidate]:
 def _first(log: LogText, evidence: Evidence) -> Candidate | None:
     best: Candidate | None = None
     for one in _counting(evidence):
-        if best is None or (one.level < best.level and _explains(log, evidence, one, best)):
+        if (
+            best is None
+            or (one.level < best.level and _explains(log, evidence, one, best))
+            or _outlived(log, evidence, best, one)
+        ):
             best = one
     return best
 
@@ -109,10 +113,30 @@ def _explains(log: LogText, evidence: Evidence, later: Candidate, earlier: Candi
     if earlier.level == _AFTERMATH:
         return True
     near = log.apart(earlier.index, later.index) <= _NEAR
+    if earlier.level == _GENERIC and later.rule.from_end:
+        return False  # a parent's word on how its child ended
     if earlier.level == _GENERIC and later.level == _WEAK:
         # The other ranks' watchdogs bark because one died of what no rule knows.
         return near and log.read(earlier.index).process == log.read(later.index).process
-    return near or (earlier.level == _GENERIC and evidence.stages.moved(earlier.index, later.index))
+    return near or (earlier.level == _GENERIC and _moved_on(log, evidence, earlier, later.index))
+
+
+def _outlived(log: LogText, evidence: Evidence, earlier: Candidate, later: Candidate) -> bool:
+    """Whether the start went on after `earlier`, as after a plugin that cannot be loaded, until `later` ended it.
+
+    It did not where somebody said that this was the end before it came to another stage.
+    """
+    if later.level > min(earlier.level, _GENERIC) or later.rule.code == earlier.rule.code or later.rule.from_end:
+        return False
+    ended = log.first_after((*READING.relays, *READING.gone), earlier.index)
+    return _moved_on(log, evidence, earlier, later.index if ended is None else min(ended, later.index))
+
+
+def _moved_on(log: LogText, evidence: Evidence, earlier: Candidate, before: int) -> bool:
+    """Whether the process of `earlier` came to another stage before a line; what has no rank speaks for all."""
+    places = [index for index in (earlier.index, earlier.head) if index is not None]
+    rank = next((found for index in places if (found := log.read(index).rank)), "")
+    return any(not rank or log.read(i).rank == rank for i in evidence.stages.turns(earlier.index, before))
 
 
 def sureness(chosen: Candidate, marks: Marks) -> float:

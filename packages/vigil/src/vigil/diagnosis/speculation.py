@@ -1,7 +1,7 @@
 """Sees speculation that gives nothing in a server that runs: it is off although it was asked for, or hardly accepted.
 
 "Off" is the absence of a line, so it is told only where tokens flowed for long enough that the line had to come. Told
-apart from "broken" by its code: SPEC001 is off, SPEC002 is on and gives nothing.
+apart from "broken" by its code: SPEC001 is off, SPEC002 is on and gives nothing, SPEC003 is right and hardly used.
 """
 
 import re
@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from vigil.diagnosis.text import LogText
 
-OFF, SLOW = "SPEC001", "SPEC002"
+OFF, SLOW, UNUSED = "SPEC001", "SPEC002", "SPEC003"
 ACCEPTED = ("accept len:", "SpecDecoding metrics:", "Speculative metrics:", "draft acceptance")
 ASKED = ("server_args=", "non-default args:", "LLM engine (v", "args: Namespace(", "loading draft model", "--spec")
 FAILED = ("failed to initialize speculative decoding context", "speculative decoding not supported by this context")
 WORKED = ("Decode batch", "Avg generation throughput:", "eval time =", "launch_slot_")
-DEAD_LEN, WEAK_LEN, WEAK_RATE, DEAD_RATE = 1.15, 1.3, 0.3, 0.05
+DEAD_LEN, WEAK_LEN, WEAK_RATE, DEAD_RATE = 1.15, 1.4, 0.3, 0.05
 """Tokens a step (1 is none of the draft's), and drafted tokens accepted, below which a draft does not pay its way."""
 _LATEST = 5
 """Lines of acceptance that must agree before a slow draft is called one; fewer where there are not so many."""
@@ -27,7 +27,7 @@ _FEW_DRAFTED, _MANY_ACCEPTED, _LONG_ANSWER = 2.0, 0.9, 200
 _LEN = re.compile(r"accept len: (?P<len>[\d.]+)|[Mm]ean acceptance length: (?P<mean>[\d.]+)")
 _RATE = re.compile(
     r"draft acceptance(?: rate)? = (?P<llama>[\d.]+)(?: \( *(?P<taken>\d+) accepted / *(?P<made>\d+) generated)?"
-    r"|Draft acceptance rate: (?P<v0>[\d.]+)(?!\d*%)"
+    r"|Draft acceptance rate: (?P<v0>[\d.]+)(?P<percent>%)?"
 )
 _TOKENS = re.compile(r"(?<!prompt )eval time = *[\d.]+ ms / *(?P<tokens>\d+) (?:tokens|runs)")
 _SGLANG_ON = re.compile(r"speculative_algorithm='(?P<name>\w+)'")
@@ -110,7 +110,7 @@ def _slow(log: LogText, accepted: Sequence[int]) -> Sight | None:
     rates = [(i, m) for i in accepted if (m := _RATE.search(log.texts[i]))]
     if lengths:
         return _short(lengths)
-    by_rate = [(i, float(m["llama"] or m["v0"])) for i, m in rates]
+    by_rate = [(i, _share(m)) for i, m in rates]
     if by_rate and all(rate < WEAK_RATE for _, rate in by_rate[-_LATEST:]):
         first = _run(by_rate, WEAK_RATE)
         least = max(rate for _, rate in by_rate[-_LATEST:])
@@ -119,18 +119,35 @@ def _slow(log: LogText, accepted: Sequence[int]) -> Sight | None:
     return _hardly_drafts(log, rates)
 
 
+def _share(match: re.Match[str]) -> float:
+    """Return the part of the drafted tokens that was accepted, 0 to 1."""
+    return float(match["llama"] or match["v0"]) / (100 if match["percent"] else 1)
+
+
 def _short(lengths: Sequence[tuple[int, float]]) -> Sight | None:
     """Return the first line of the run of short accept lengths that the log ends with."""
     latest = [length for _, length in lengths[-_LATEST:]]
-    start = [length for _, length in lengths[:_LATEST]]
-    average, before = sum(latest) / len(latest), sum(start) / len(start)
     if max(latest) <= DEAD_LEN:
         return Sight(SLOW, _run(lengths, DEAD_LEN), "nothing that is drafted is accepted")
     if max(latest) <= WEAK_LEN:
         return Sight(SLOW, _run(lengths, WEAK_LEN), "little of what is drafted is accepted")
-    if len(lengths) > _LATEST and average < _FALLEN * before and max(latest) < _FALLEN * before:
-        return Sight(SLOW, _run(lengths, _FALLEN * before), f"it fell from {before:.1f} to {average:.1f} tokens a step")
-    return None
+    return _fallen(lengths)
+
+
+def _fallen(lengths: Sequence[tuple[int, float]]) -> Sight | None:
+    """Return the first line of the run of accept lengths that are far below those of the beginning.
+
+    Accept lengths differ much from one moment to the next: of few lines, all must go down.
+    """
+    values = [length for _, length in lengths]
+    quarter = min(_LATEST, len(values) // 4)
+    if not quarter or (quarter == 1 and values != sorted(values, reverse=True)):
+        return None
+    before, after = sum(values[:quarter]) / quarter, values[-quarter:]
+    if max(after) >= _FALLEN * before:
+        return None
+    words = f"it fell from {before:.1f} to {sum(after) / quarter:.1f} tokens a step"
+    return Sight(SLOW, _run(lengths, _FALLEN * before), words)
 
 
 def _run(values: Sequence[tuple[int, float]], limit: float) -> int:
@@ -158,5 +175,5 @@ def _hardly_drafts(log: LogText, rates: Sequence[tuple[int, re.Match[str]]]) -> 
         tokens, taken, made = int(answer["tokens"]), int(match["taken"]), int(match["made"])
         steps = max(1, tokens - taken)
         if tokens >= _LONG_ANSWER and taken >= _MANY_ACCEPTED * made and made < _FEW_DRAFTED * steps:
-            return Sight(SLOW, index, f"only {made} tokens were drafted for {tokens}, though nearly all were right")
+            return Sight(UNUSED, index, f"only {made} tokens were drafted for {tokens}, though nearly all were right")
     return None

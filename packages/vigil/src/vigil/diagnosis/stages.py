@@ -1,6 +1,6 @@
 """Says in which stage an attempt was when a line came: the same words mean another thing while graphs are captured."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
 from vigil.diagnosis.rules import READING
 from vigil.diagnosis.text import LogText
@@ -35,11 +35,7 @@ class Stages:
         place = bisect_left(self._lines, index)
         return self._names[place - 1] if place else ""
 
-    def moved(self, one: int, other: int) -> bool:
-        """Whether the attempt came to another stage between two lines."""
-        return self.at(one) != self.at(other)
-
-    @property
-    def served(self) -> bool:
-        """Whether it ever did what a server does."""
-        return bool(self._names) and self._names[-1] == SERVING
+    def turns(self, one: int, other: int) -> list[int]:
+        """Return the lines between two others at which the attempt came to another stage."""
+        first, last = bisect_right(self._lines, one), bisect_left(self._lines, other)
+        return [self._lines[i] for i in range(first, last) if i == 0 or self._names[i] != self._names[i - 1]]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from vigil.diagnosis.prefix import without_carrier
 from vigil.diagnosis.rules import READING
 from vigil.diagnosis.text import LogText
 from vigil.engine_table import EngineTable, Phase
@@ -22,12 +23,16 @@ _PATTERNS = tuple(re.compile(stall.pattern) if stall.pattern else None for stall
 
 
 class Stuck(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a start stands. `line` counts from 1 in the log; `kind` is a category of the taxonomy."""
+    """Where a start stands, and what to look at.
+
+    `line` counts from 1 in the log; `kind` is a category of the taxonomy.
+    """
 
     phase: Phase
     line: int | None
     text: str
     kind: str
+    advice: str = ""
 
 
 def find_stuck(lines: Sequence[Line], log: LogText, table: EngineTable | None) -> Stuck | None:
@@ -38,25 +43,31 @@ def find_stuck(lines: Sequence[Line], log: LogText, table: EngineTable | None) -
     and the last line that says anything stands for it.
     """
     phase = Phase.IMPORTING if table is not None and table.imports else Phase.LAUNCHING
-    last, kind = -1, ""
-    readings = read_lines(table, lines) if table is not None else {}
+    last, kind, advice = -1, "", ""
+    plain = [Line(line.number, without_carrier(text)) for line, text in zip(lines, log.texts, strict=True)]
+    readings = read_lines(table, plain) if table is not None else {}
     if any(reading.ready for reading in readings.values()):
         return None
     stalls = _stalls(log)
     for index in sorted({*readings, *stalls}):
         reading = readings.get(index)
         if reading is not None and reading.phase is not None:
-            phase, last, kind = reading.phase, index, ""
+            phase, last, kind, advice = reading.phase, index, "", ""
         if index in stalls:
             stall = READING.stall[stalls[index]]
             phase = Phase(stall.phase) if stall.phase else phase
-            last, kind = index, stall.kind
+            last, kind, advice = index, stall.kind, stall.advice
     if last < 0:
         last = next((i for i in range(len(log) - 1, -1, -1) if log.texts[i].strip()), -1)
     if last < 0:
         return None
+    kind = kind or _KINDS.get(phase, _LOADING)
     return Stuck(
-        phase=phase, line=lines[last].number, text=log.texts[last].strip(), kind=kind or _KINDS.get(phase, _LOADING)
+        phase=phase,
+        line=lines[last].number,
+        text=log.texts[last].strip(),
+        kind=kind,
+        advice=advice or READING.waiting.get(kind, ""),
     )
 
 
@@ -65,6 +76,6 @@ def _stalls(log: LogText) -> dict[int, int]:
     found: dict[int, int] = {}
     for number, (stall, pattern) in enumerate(zip(READING.stall, _PATTERNS, strict=True)):
         for index in log.find(stall.text):
-            if pattern is None or pattern.search(log.texts[index]):
+            if pattern is None or pattern.search(without_carrier(log.texts[index])):
                 found.setdefault(index, number)
     return found

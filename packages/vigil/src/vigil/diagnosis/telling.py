@@ -12,7 +12,7 @@ from vigil.diagnosis.text import LogText
 
 AROUND = 3
 """Lines shown before and after the cause."""
-_LONGEST_GROUP = 200
+_LONGEST_GROUP = 1000
 _PLACE = re.compile(r"\{(\w+)\}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from vigil.diagnosis import diagnose
+from vigil.diagnosis import examine
 from vigil.diagnosis.cause import Cause, End
 from vigil.engine_table import EngineTable, Phase
 from vigil.facts import Line
@@ -148,8 +148,9 @@ def why(state: State, life: Life, chunks: Chunks, table: EngineTable) -> Cause |
         oom_killed=life.oom_killed,
         phase=life.phase or state.startup.phase,
         ready=life.ready_s is not None,
+        over=True,
     )
-    return diagnose(flat(chunks), how, table.name, state.asked.log)
+    return examine(flat(chunks), how, table, state.asked.log).cause
 
 
 def fresh(signs: Signs) -> Signs:
