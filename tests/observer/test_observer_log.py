@@ -150,15 +150,18 @@ def test_folder_that_is_a_file_counts_as_missing(watching: Any, tmp_path: Path) 
 
 
 def test_secrets_do_not_leave_the_host(watching: Any, log: Path) -> None:
-    watching.watch(log=str(log), log_offset=0, key="my-own-key-1")
+    watching.watch(log=str(log), log_offset=0, key="my-own-key-1", secrets=["handed-over-2"])
     write(
-        log, b"Authorization: Bearer abcdef123456\nServerArgs(api_key='hunter2hunter2', tp=8)\nkey my-own-key-1\nend\n"
+        log,
+        b"Authorization: Bearer abcdef123456\nServerArgs(api_key='hunter2hunter2', tp=8)\nkey my-own-key-1\n"
+        b"echo handed-over-2\nend\n",
     )
     watching.wait_line("end")
     assert [text for _, text in watching.lines()] == [
         "Authorization: Bearer ***",
         "ServerArgs(api_key='***', tp=8)",
         "key ***",
+        "echo ***",
         "end",
     ]
 

@@ -36,6 +36,7 @@ class Site:
         self._wake = wake
         self._paces = watch.paces
         self._due = dict.fromkeys(("log", "tree", "sample"), 0.0)
+        report.redactor.learn(watch.secrets)
         self._keys = KeyRing(report.redactor, watch.key, watch.key_flags, watch.key_variables)
         self._target: Optional[Target] = (
             make_target(watch.scheme, watch.host, watch.port) if watch.port is not None else None

@@ -24,6 +24,7 @@ class Watch(NamedTuple):
     host: str
     port: Optional[int]
     key: Optional[str]
+    secrets: Tuple[str, ...]
     key_flags: Tuple[str, ...]
     key_variables: Tuple[str, ...]
     main_signs: Tuple[str, ...]
@@ -44,6 +45,7 @@ def read_watch(command: Dict[str, Any]) -> Watch:
         host=_text(command, "host") or "",
         port=_whole(command, "port"),
         key=_text(command, "key"),
+        secrets=_texts(command, "secrets"),
         key_flags=_texts(command, "key_flags"),
         key_variables=_texts(command, "key_variables"),
         main_signs=_texts(command, "main_signs"),

@@ -8,6 +8,7 @@ from vigil.engine_table import EngineTable
 from vigil.engines import TABLES
 from vigil.engines.address import HIGHEST_PORT
 from vigil.errors import UsageError
+from vigil.observer.redact import secrets_of
 from vigil.plan import Plan
 from vigil.verdict import AskToken, DumpStacks, Effect, Keep, Look, Probe, ReadMetrics, State
 
@@ -50,6 +51,7 @@ def watch_command(plan: Plan, state: State, table: EngineTable, life: str | None
         "host": host,
         "port": None if plan.job else port,
         "key": os.environ.get(plan.api_key_env) if plan.api_key_env else None,
+        "secrets": sorted(secrets_of(plan.command, plan.env.items(), [flag for one in known for flag in one.key_flags])),
         "key_flags": [flag for one in known for flag in one.key_flags],
         "key_variables": [name for one in known for name in one.key_variables],
         "main_signs": [sign for one in known for sign in one.main_signs],
