@@ -2,7 +2,7 @@
 
 from generators.markdown import code, table
 from vigil.changes.explains import EXPLAINS
-from vigil.launcher.variables import OPEN_ENDED, READ
+from vigil.survey.variables import OPEN_ENDED, READ
 
 SHOWN = 8
 

@@ -52,7 +52,7 @@ class Host:
 
     def open(self, verb: str, **args: Any) -> "subprocess.Popen[bytes]":
         command = [*self.before, *self.python, "-I", "-S", "-c", LOADER]
-        request = program("launcher", "desk", json.dumps({"verb": verb, "args": args}), ("snapshot",))
+        request = program("launcher", "desk", json.dumps({"verb": verb, "args": args}), (("survey", "snapshot"),))
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

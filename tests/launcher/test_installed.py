@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from wheels import hash_of
 
-from vigil.launcher import checkout, edited, interpreter, models, packages
-from vigil.launcher.digest import Budget, ends_sha256, read_small, whole_sha256
-from vigil.launcher.interpreter import Place, find
-from vigil.launcher.packages import Package
+from vigil.survey import checkout, edited, interpreter, models, packages
+from vigil.survey.digest import Budget, ends_sha256, read_small, whole_sha256
+from vigil.survey.interpreter import Place, find
+from vigil.survey.packages import Package
 
 GENEROUS = (20.0, 1 << 30)
 HUGE = 1 << 40

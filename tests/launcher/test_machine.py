@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vigil.launcher import machine
+from vigil.survey import machine
 
 GIB = 1 << 30
 DRIVERS = {

@@ -46,15 +46,17 @@ from vigil_beside.{room} import {module}
 """
 
 
-_ROOMS = ("observer", "launcher")
+_ROOMS = ("observer", "launcher", "survey")
 _PACKAGES = {"vigil_beside": "", **{f"vigil_beside.{room}": "" for room in _ROOMS}}
-_IMPORTED = re.compile(r"^\s*from \.(?:\.(\w+)\.)?(\w*) import (.+)$", re.MULTILINE)
+Place = tuple[str, str]
+"""A room and a module of it."""
+_IMPORTED = re.compile(r"^\s*from \.(?:\.(\w+))?\.?(\w*) import (.+)$", re.MULTILINE)
 
 
 @functools.cache
-def _sources(room: str, modules: tuple[str, ...]) -> dict[str, str]:
+def _sources(modules: tuple[Place, ...]) -> dict[str, str]:
     """Return the modules that some need, by name: a host is sent, and compiles, no more than it runs."""
-    needed, found = [(room, module) for module in modules], dict(_PACKAGES)
+    needed, found = list(modules), dict(_PACKAGES)
     while needed:
         place, name = needed.pop()
         if f"vigil_beside.{place}.{name}" in found:
@@ -67,14 +69,14 @@ def _sources(room: str, modules: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def program(room: str, module: str, argument: str = "", besides: tuple[str, ...] = ()) -> bytes:
+def program(room: str, module: str, argument: str = "", besides: tuple[Place, ...] = ()) -> bytes:
     """Return the bytes for the loader's standard input: nine characters of length, then the program.
 
-    `module` is one of `room` (`observer` or `launcher`) with a `main`; `argument`, where given, is JSON that is handed to it;
-    `besides` are modules that it loads by name, later.
+    `module` is one of `room` with a `main`; `argument`, where given, is JSON that is handed to it;
+    `besides` are modules (room, name) that it loads by name, later.
     """
     literal = f"json.loads({argument!r})" if argument else ""
-    sources = _sources(room, (module, *besides))
+    sources = _sources(((room, module), *besides))
     text = _PROGRAM.format(
         sources=sources, packages=tuple(_PACKAGES), room=room, module=module, argument=literal
     ).encode()

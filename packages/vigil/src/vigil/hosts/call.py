@@ -40,7 +40,7 @@ _ERRORS: dict[str, type[VigilError]] = {
 }
 
 # What a verb loads only once its answer is out.
-_BESIDES = {"launch": ("snapshot",)}
+_BESIDES = {"launch": (("survey", "snapshot"),)}
 
 
 async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any) -> dict[str, Any]:

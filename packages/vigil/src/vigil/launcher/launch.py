@@ -33,7 +33,7 @@ def launch(spec: Dict[str, Any]) -> Dict[str, Any]:
 
 def _keep_snapshot(request: Request, started: Dict[str, Any], env: Dict[bytes, bytes]) -> None:
     """Keep what this start found, beside it. Called in a process of its own, which alone loads what that takes."""
-    snapshot = import_module(".snapshot", __package__)
+    snapshot = import_module("..survey.snapshot", __package__)
     snapshot.take(snapshot.order_of(started, request.command, env, request.cwd, request.keep or {}))
 
 

@@ -51,7 +51,9 @@ def watch_command(plan: Plan, state: State, table: EngineTable, life: str | None
         "host": host,
         "port": None if plan.job else port,
         "key": os.environ.get(plan.api_key_env) if plan.api_key_env else None,
-        "secrets": sorted(secrets_of(plan.command, plan.env.items(), [flag for one in known for flag in one.key_flags])),
+        "secrets": sorted(
+            secrets_of(plan.command, plan.env.items(), [flag for one in known for flag in one.key_flags])
+        ),
         "key_flags": [flag for one in known for flag in one.key_flags],
         "key_variables": [name for one in known for name in one.key_variables],
         "main_signs": [sign for one in known for sign in one.main_signs],

@@ -9,9 +9,9 @@ import hmac
 import os
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..launcher import state
 from ..observer.named import MASK
 from ..observer.redact import Redactor, is_secret_name, secrets_of
-from . import state
 
 SALT_BYTES = 32
 LONGEST_VALUE = 2000

@@ -4,8 +4,8 @@ import os
 import time
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
+from ..launcher import family
 from ..observer.process import is_alive, read_argv, read_environ
-from . import family
 from .interpreter import Place, find
 
 PATIENCE_S = 8.0

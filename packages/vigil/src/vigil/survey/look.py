@@ -3,8 +3,9 @@
 import os
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
+from ..launcher import state
 from ..observer.redact import secrets_of
-from . import checkout, edited, machine, models, packages, state
+from . import checkout, edited, machine, models, packages
 from .digest import Budget, ends_sha256, read_small, whole_sha256
 from .inside import look_inside
 from .interpreter import Place, Program, elsewhere, find, paths_named

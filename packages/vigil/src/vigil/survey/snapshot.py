@@ -9,7 +9,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
-from . import state
+from ..launcher import state
 from .interpreter import Place
 from .look import MOST_TROUBLES, Look, strings
 from .variables import Keeper, keeper, texts
