@@ -3,8 +3,9 @@
 import json
 import re
 
-from launcher.wheels import make_environment, site_of
 from vigil_cli import FAKES, Result, Vigil
+
+from launcher.wheels import make_environment, site_of
 
 QUICK = ("--load", "0.1s", "--warmup", "0s")
 DIES = (*QUICK, "--die", "exit:3", "--after", "0.1s")
