@@ -12,13 +12,15 @@ from vigil.diagnosis import flow, health, speculation
 from vigil.diagnosis.candidates import ERROR_WORDS, SOON
 from vigil.diagnosis.reader import CHAINED, FRAME, HEAD, LONGEST, USAGES
 from vigil.diagnosis.rules import OURS, READING, RULES, Reading, Rule, RuleSet
+from vigil.diagnosis.stages import SERVING
+from vigil.diagnosis.upward import IGNORED
 from vigil.engine_table import EngineTable
 
 _USAGE_LINES = 600
 """SGLang 0.5.23 prints 478 lines of usage."""
 _ENDS = 10
 """Lines of a text that a working server prints for ever which are needed of each attempt: so many first and last."""
-_BARS = ("%|",)
+_BARS = ("%|", "checkpoint shards:", "loading shards:", "Loading weights:", "Capturing batches", "Capturing CUDA graph")
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +47,11 @@ class WantedTexts(msgspec.Struct, frozen=True, kw_only=True):
 def wanted(tables: Sequence[EngineTable] = (), rules: Sequence[Rule] = ()) -> WantedTexts:
     """Return what must be kept of a log; with the signs of the engines' `tables` and a user's own `rules`."""
     rule_set = RuleSet(RULES.values(), rules) if rules else OURS
-    texts = {text: Wanted(text=text) for text in searched(rule_set, READING)}
+    # What only mutes a line need not be kept for its own sake.
+    muting = set(READING.harmless) - rule_set.texts - {IGNORED}
+    texts = {text: Wanted(text=text) for text in searched(rule_set, READING) if text not in muting}
     texts.update((text, Wanted(text=text)) for table in tables for text in _signs(table))
-    for text in (*flow.ALIVE, *flow.ANSWERS, *speculation.ACCEPTED, *speculation.WORKED, *_BARS):
+    for text in (*_endless(), *(text for table in tables for text in _moving(table))):
         texts[text] = Wanted(text=text, ends=_ENDS)
     for text in USAGES:
         texts[text] = Wanted(text=text, after=_USAGE_LINES)
@@ -72,4 +76,16 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
 
 
 def _signs(table: EngineTable) -> Iterable[str]:
-    return (*(sign.text for sign in table.signs), *table.ready_lines, *table.banners, *table.alive_lines)
+    return (*(sign.text for sign in table.signs), *table.ready_lines, *table.banners)
+
+
+def _moving(table: EngineTable) -> Iterable[str]:
+    """Return the texts that an engine prints again and again: bars, and lines of work."""
+    bars = (sign.text for sign in table.signs if sign.pattern and "(?P<done>" in sign.pattern)
+    return (*bars, *table.alive_lines)
+
+
+def _endless() -> Iterable[str]:
+    """Return the texts that any working server prints for ever."""
+    serving = next(stage.texts for stage in READING.stage if stage.name == SERVING)
+    return (*flow.ALIVE, *flow.ANSWERS, *speculation.ACCEPTED, *speculation.WORKED, *_BARS, *READING.stopped, *serving)
