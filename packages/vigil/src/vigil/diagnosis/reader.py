@@ -24,7 +24,7 @@ _FRAME = re.compile(r' +File "(?P<file>[^"]+)", line \d+(?:, in (?P<function>\S+
 _USAGE = re.compile(r"(?:\x20{0,2})usage: \S", re.IGNORECASE)
 LONGEST = 400
 """Lines after which a traceback without an end is given up."""
-_MOST_HEADS = 60
+_MOST_HEADS = 40
 """Tracebacks that are read: the first, and those before the end. What a server prints must not make this slow."""
 _NEAR_FRAMES = 40
 _CHAIN_GAP = 8
