@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-
 _NO_VERSION = re.compile(r"0\.0\.0|0\.1(?:\.0)?\.?dev")
 """What builds from a repository call themselves: it says nothing of their age."""
 

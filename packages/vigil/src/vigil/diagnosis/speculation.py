@@ -15,6 +15,8 @@ ACCEPTED = ("accept len:", "SpecDecoding metrics:", "Speculative metrics:", "dra
 ASKED = ("server_args=", "non-default args:", "LLM engine (v", "args: Namespace(", "loading draft model", "--spec")
 FAILED = ("failed to initialize speculative decoding context", "speculative decoding not supported by this context")
 WORKED = ("Decode batch", "Avg generation throughput:", "eval time =", "launch_slot_")
+ANSWERED = ("stop processing", "launch_slot_", "all slots are idle")
+"""llama-server tells of acceptance behind the times, and then of the end of the answer."""
 DEAD_LEN, WEAK_LEN, WEAK_RATE, DEAD_RATE = 1.15, 1.4, 0.3, 0.05
 """Tokens a step (1 is none of the draft's), and drafted tokens accepted, below which a draft does not pay its way."""
 WEAK_STEPS = 0.25
@@ -106,7 +108,7 @@ def _llama_off(log: LogText) -> Sight | None:
     for index in log.find("eval time ="):
         match = _TOKENS.search(log.texts[index])
         long = match is not None and int(match["tokens"]) >= (_LONG_TOKENS if told else _LONG_TOKENS // 2)
-        if index > last and long:
+        if index > last and long and log.first_after(ANSWERED, index) is not None:
             return Sight(OFF, index, "tokens were made, and nothing was drafted for them")
     return None
 

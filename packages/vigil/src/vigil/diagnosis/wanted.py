@@ -72,6 +72,7 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
     yield from (HEAD, FRAME, *CHAINED, *USAGES, *ERROR_WORDS)
     yield from (*flow.ALIVE, *flow.ANSWERS)
     yield from (*speculation.ACCEPTED, *speculation.ASKED, *speculation.FAILED, *speculation.WORKED)
+    yield from speculation.ANSWERED
     yield from (*health.NO_ANSWER, *health.IMPATIENT, *health.WARM_BEGIN, *health.WARM_END)
 
 
@@ -88,4 +89,13 @@ def _moving(table: EngineTable) -> Iterable[str]:
 def _endless() -> Iterable[str]:
     """Return the texts that any working server prints for ever."""
     serving = next(stage.texts for stage in READING.stage if stage.name == SERVING)
-    return (*flow.ALIVE, *flow.ANSWERS, *speculation.ACCEPTED, *speculation.WORKED, *_BARS, *READING.stopped, *serving)
+    return (
+        *flow.ALIVE,
+        *flow.ANSWERS,
+        *speculation.ACCEPTED,
+        *speculation.WORKED,
+        *speculation.ANSWERED,
+        *_BARS,
+        *READING.stopped,
+        *serving,
+    )
