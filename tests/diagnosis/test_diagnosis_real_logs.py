@@ -52,6 +52,13 @@ def test_healthy_log_alone_shows_no_cause_and_nothing_stuck(path: Path) -> None:
     assert findings == Findings(cause=None, candidates=(), stuck=None)
 
 
+@pytest.mark.parametrize("path", SERVED, ids=name_of)
+def test_healthy_log_shows_no_cause_wherever_it_is_read(path: Path) -> None:
+    lines, described = read_lines(path), table(engine_of(path) or "generic")
+    causes = {length: examine(lines[:length], End(), described).cause for length in range(1, len(lines), 5)}
+    assert not [length for length, cause in causes.items() if cause]
+
+
 @pytest.mark.parametrize("name", FLAWED)
 def test_speculation_that_gives_nothing_is_named_while_it_serves_and_not_for_its_end(name: str) -> None:
     lines, engine = read_lines(kept(name)), engine_of(kept(name))

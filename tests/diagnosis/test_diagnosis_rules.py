@@ -1,10 +1,12 @@
 import re
 
+import msgspec
 import pytest
 
 from diagnosis.lives import as_lines
-from vigil.diagnosis import Cause, End, diagnose
-from vigil.diagnosis.rules import NEEDLES, RULES, Rule, Sample
+from vigil.diagnosis import Cause, End, diagnose, examine
+from vigil.diagnosis.rules import NEEDLES, RULES, AdviceFor, Rule, Sample, version_key
+from vigil.engines import table
 
 MATCHES = [(rule, sample) for rule in RULES.values() for sample in rule.match]
 NEAR_MISSES = [(rule, sample) for rule in RULES.values() for sample in rule.near_miss]
@@ -87,3 +89,38 @@ def test_advice_for_no_room_and_for_no_memory_points_in_opposite_directions() ->
     assert no_memory is not None
     assert "Raise --mem-fraction-static" in no_room.advice
     assert "lower --mem-fraction-static" in no_memory.advice
+
+
+CAPTURE = "Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 2.32 GiB."
+
+
+@pytest.mark.parametrize(
+    ("version", "flag"),
+    [
+        ("0.5.23", "--cuda-graph-max-bs-decode"),
+        ("0.4.9", "batches: --cuda-graph-max-bs."),
+        (None, "from 0.5.2x on"),
+        ("0.0.0.dev1+gd6ab04", "from 0.5.2x on"),
+    ],
+)
+def test_advice_names_the_flag_of_this_version(version: str | None, flag: str) -> None:
+    cause = examine(as_lines(CAPTURE), End(), table("sglang"), version=version).cause
+    assert cause is not None
+    assert flag in cause.advice
+
+
+def test_version_is_read_from_the_log_where_it_is_not_given() -> None:
+    log = f"INFO 06-15 09:00:00 [api_server.py:1287] vLLM API server version 0.9.1\n{CAPTURE}"
+    rule = RULES["MEM004"]
+    own = AdviceFor(engine="vllm", since="0.9", before="0.10", advice="for 0.9")
+    mine = msgspec.structs.replace(rule, code="MINE001", advice_for=(own,))
+    cause = examine(as_lines(log), End(), table("vllm"), rules=[mine]).cause
+    assert cause is not None
+    assert cause.advice == "for 0.9"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("0.5.2", "0.5.10"), ("0.9.1", "0.10"), ("b5142", "b6428"), ("0.5.10.post1", "0.5.23")]
+)
+def test_versions_are_compared_by_their_numbers(one: str, other: str) -> None:
+    assert version_key(one) < version_key(other)

@@ -22,12 +22,12 @@ def sieve(lines: Sequence[Line], texts: WantedTexts) -> list[Line]:
     endless: dict[str, list[int]] = {}
     for index, line in enumerate(lines):
         hits = [one for one in texts.texts if one.text in line.text[:1000]]
-        for one in hits:
-            if one.ends is not None and all(other.ends is not None for other in hits):
+        if hits and all(one.ends is not None for one in hits):
+            for one in hits:
                 endless.setdefault(one.text, []).append(index)
-            else:
-                keep.add(index)
-            keep.update(i for i in range(index, len(lines)) if lines[i].number - line.number <= one.after)
+            continue
+        for after in [one.after for one in hits]:
+            keep.update(i for i in range(index, len(lines)) if lines[i].number - line.number <= after)
     for text, where in endless.items():
         ends = next(one.ends for one in texts.texts if one.text == text)
         assert ends is not None

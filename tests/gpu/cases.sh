@@ -22,7 +22,7 @@ fi
 . .gpu/env.sh
 env | grep -E '^(PYTHONPATH|SGLANG_|TVM_|HF_|TRANSFORMERS_|LIBRARY_PATH)' >$W/server.env
 unset PYTHONPATH
-vigil() { PYTHONPATH=/tmp/vsite:$ROOT/packages/vigil/src python3 -m vigil "$@"; }
+vigil() { PATH=/tmp/vsite/bin:$PATH PYTHONPATH=/tmp/vsite:$ROOT/packages/vigil/src python3 -m vigil "$@"; }
 server() { # server PORT MORE...
     local port=$1; shift
     echo python3 -m sglang.launch_server --model-path /tmp/smolcfg --load-format dummy --attention-backend fa3 --sampling-backend pytorch \
@@ -75,6 +75,7 @@ sleep 15
 S=$(workers base sglang::scheduler); T=$(date +%s.%N); kill -STOP $S
 D=$(workers eagle sglang::scheduler); kill -KILL $D
 wait $H; echo "hung: rc=$? $(tail -1 $W/hung.json | cut -c1-300)"
+grep -o '"text":"[^"]*\(stack\|is stopped\)[^"]*"' $W/hung.json | sort -u
 wait $K; echo "killed: rc=$? $(tail -1 $W/killed.json | cut -c1-400)"
 kill -CONT $S
 vigil wait base --json --timeout 1m | cut -c1-120

@@ -30,7 +30,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """What one attempt's lines show.
 
     `candidates` are at most two others that could be the cause, best first. `stuck` is given only without a cause, for
-    an attempt that never said that it serves.
+    an attempt that is not known to have ended and never said that it serves.
     """
 
     cause: Cause | None
@@ -62,7 +62,8 @@ def examine(  # noqa: PLR0913, PLR0917 - an attempt is known by no less
     )
     chosen = _choose(log, end, evidence, flow, setting)
     if chosen is None:
-        return Findings(cause=None, candidates=(), stuck=_stand(lines, log, table, evidence, flow))
+        stuck = None if end.died else _stand(lines, log, table, evidence, flow)
+        return Findings(cause=None, candidates=(), stuck=stuck)
     rest = others(evidence, chosen[0].candidate)
     choices = (*chosen, *(Choice(one, _other_sure(one)) for one in rest))[:3]
     causes = [tell(log, choice, setting) for choice in choices]

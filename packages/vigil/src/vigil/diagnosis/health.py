@@ -16,6 +16,7 @@ IMPATIENT = (
     "Client.Timeout exceeded while awaiting headers",
     "probe failed",
     "health check timed out",
+    "receive health check response for replica",
 )
 WARM_BEGIN = ("warmup started",)
 WARM_END = ("warmup done", "warmup finished", "warmup completed", "fired up and ready")

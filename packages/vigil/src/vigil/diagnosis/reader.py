@@ -16,14 +16,15 @@ from vigil.diagnosis.text import LogText
 HEAD = "Traceback (most recent call last):"
 CHAINED = ("The above exception was the direct cause of", "During handling of the above exception")
 FRAME = '  File "'
-USAGES = ("usage:", "Usage:")
+USAGES = ("[-h]", "usage: vllm", "usage: sglang", "usage: llama", "Usage: trtllm", "usage: transformers")
+"""What the first line of a usage text holds; "usage:" alone stands in every decode line of SGLang."""
 _EXCEPTION = re.compile(r"(?P<name>(?:[A-Za-z_]\w*\.)+\w+|[A-Z]\w*)(?:: ?(?P<message>.*)|:?$)", re.ASCII)
 _NOT_AN_EXCEPTION = frozenset({"Killed", "Aborted", "Terminated", "Command", "Output", "Error", "Note", "Exception"})
 _FRAME = re.compile(r' +File "(?P<file>[^"]+)", line \d+(?:, in (?P<function>\S+))?')
 _USAGE = re.compile(r"(?:\x20{0,2})usage: \S", re.IGNORECASE)
 LONGEST = 400
 """Lines after which a traceback without an end is given up."""
-_MOST_HEADS = 60
+_MOST_HEADS = 40
 """Tracebacks that are read: the first, and those before the end. What a server prints must not make this slow."""
 _NEAR_FRAMES = 40
 _CHAIN_GAP = 8

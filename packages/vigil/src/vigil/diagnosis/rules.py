@@ -9,6 +9,9 @@ from typing import Any
 
 import msgspec
 
+_NO_VERSION = re.compile(r"0\.0\.0|0\.1(?:\.0)?\.?dev")
+"""What builds from a repository call themselves: it says nothing of their age."""
+
 
 class AdviceFor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to do with one engine, from version `since` on and before version `before`, where given."""
@@ -24,7 +27,7 @@ class AdviceFor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             return False
         if self.since is None and self.before is None:
             return True
-        if version is None:
+        if version is None or _NO_VERSION.match(version):
             return False
         number = version_key(version)
         return (self.since is None or number >= version_key(self.since)) and (

@@ -15,8 +15,11 @@ ACCEPTED = ("accept len:", "SpecDecoding metrics:", "Speculative metrics:", "dra
 ASKED = ("server_args=", "non-default args:", "LLM engine (v", "args: Namespace(", "loading draft model", "--spec")
 FAILED = ("failed to initialize speculative decoding context", "speculative decoding not supported by this context")
 WORKED = ("Decode batch", "Avg generation throughput:", "eval time =", "launch_slot_")
+ANSWERED = ("stop processing", "launch_slot_", "all slots are idle")
+"""llama-server tells of acceptance behind the times, and then of the end of the answer."""
 DEAD_LEN, WEAK_LEN, WEAK_RATE, DEAD_RATE = 1.15, 1.4, 0.3, 0.05
 """Tokens a step (1 is none of the draft's), and drafted tokens accepted, below which a draft does not pay its way."""
+WEAK_STEPS = 0.25
 _LATEST = 5
 """Lines of acceptance that must agree before a slow draft is called one; fewer where there are not so many."""
 _FALLEN = 0.6
@@ -32,6 +35,11 @@ _RATE = re.compile(
 _TOKENS = re.compile(r"(?<!prompt )eval time = *[\d.]+ ms / *(?P<tokens>\d+) (?:tokens|runs)")
 _SGLANG_ON = re.compile(r"speculative_algorithm='(?P<name>\w+)'")
 _COMMAND_ON = re.compile(r"--spec(?:ulative)?-(?:algo|config|type|draft|model)|(?:^|\s)-(?:md|sc)\s")
+_STEPS = re.compile(r"speculative_num_steps=(?P<sglang>\d{1,3})\b|num_spec(?:ulative)?_tokens=(?P<vllm>\d{1,3})\b")
+_MODEL = re.compile(
+    r"speculative_algorithm='(?:EAGLE3?|NEXTN|STANDALONE)'|method='(?:eagle3?|mtp|draft_model|\w+_mtp)'"
+)
+_MOST_STEPS = 8
 _WISH = re.compile(r"speculat|eagle|medusa|draft|[-_/']mtp\b", re.IGNORECASE)
 _VLLM_CONFIG = re.compile(r"speculative_config=(?P<value>None|\w)")
 
@@ -100,7 +108,7 @@ def _llama_off(log: LogText) -> Sight | None:
     for index in log.find("eval time ="):
         match = _TOKENS.search(log.texts[index])
         long = match is not None and int(match["tokens"]) >= (_LONG_TOKENS if told else _LONG_TOKENS // 2)
-        if index > last and long:
+        if index > last and long and log.first_after(ANSWERED, index) is not None:
             return Sight(OFF, index, "tokens were made, and nothing was drafted for them")
     return None
 
@@ -109,7 +117,7 @@ def _slow(log: LogText, accepted: Sequence[int]) -> Sight | None:
     lengths = [(i, float(m["len"] or m["mean"])) for i in accepted if (m := _LEN.search(log.texts[i]))]
     rates = [(i, m) for i in accepted if (m := _RATE.search(log.texts[i]))]
     if lengths:
-        return _short(lengths)
+        return _short(lengths, _steps(log))
     by_rate = [(i, _share(m)) for i, m in rates]
     if by_rate and all(rate < WEAK_RATE for _, rate in by_rate[-_LATEST:]):
         first = _run(by_rate, WEAK_RATE)
@@ -119,18 +127,31 @@ def _slow(log: LogText, accepted: Sequence[int]) -> Sight | None:
     return _hardly_drafts(log, rates)
 
 
+def _steps(log: LogText) -> int:
+    """Return how many tokens a draft model drafts ahead; 0 where that is not known, or no model does (n-grams)."""
+    for index in sorted(log.find_any(("server_args=", "LLM engine (v"))):
+        text = log.lines[index].text
+        if (match := _STEPS.search(text)) and _MODEL.search(text):
+            return min(int(match["sglang"] or match["vllm"]), _MOST_STEPS)
+    return 0
+
+
 def _share(match: re.Match[str]) -> float:
     """Return the part of the drafted tokens that was accepted, 0 to 1."""
     return float(match["llama"] or match["v0"]) / (100 if match["percent"] else 1)
 
 
-def _short(lengths: Sequence[tuple[int, float]]) -> Sight | None:
-    """Return the first line of the run of short accept lengths that the log ends with."""
+def _short(lengths: Sequence[tuple[int, float]], steps: int) -> Sight | None:
+    """Return the first line of the run of short accept lengths that the log ends with.
+
+    Where it is known how many `steps` a draft model drafts ahead, a quarter of them is the least that pays.
+    """
+    enough = max(WEAK_LEN, 1 + WEAK_STEPS * steps)
     latest = [length for _, length in lengths[-_LATEST:]]
     if max(latest) <= DEAD_LEN:
         return Sight(SLOW, _run(lengths, DEAD_LEN), "nothing that is drafted is accepted")
-    if max(latest) <= WEAK_LEN:
-        return Sight(SLOW, _run(lengths, WEAK_LEN), "little of what is drafted is accepted")
+    if max(latest) <= enough:
+        return Sight(SLOW, _run(lengths, enough), "little of what is drafted is accepted")
     return _fallen(lengths)
 
 

@@ -13,6 +13,7 @@ from vigil.facts import Line
 from vigil.reading import read_lines
 
 _KINDS = {
+    Phase.COMPILING: "hang_graph_capture",
     Phase.CAPTURING_GRAPHS: "hang_graph_capture",
     Phase.BINDING: "hang_warmup",
     Phase.WARMING_UP: "hang_warmup",

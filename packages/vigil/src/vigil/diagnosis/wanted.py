@@ -12,13 +12,15 @@ from vigil.diagnosis import flow, health, speculation
 from vigil.diagnosis.candidates import ERROR_WORDS, SOON
 from vigil.diagnosis.reader import CHAINED, FRAME, HEAD, LONGEST, USAGES
 from vigil.diagnosis.rules import OURS, READING, RULES, Reading, Rule, RuleSet
+from vigil.diagnosis.stages import SERVING
+from vigil.diagnosis.upward import IGNORED
 from vigil.engine_table import EngineTable
 
 _USAGE_LINES = 600
 """SGLang 0.5.23 prints 478 lines of usage."""
 _ENDS = 10
 """Lines of a text that a working server prints for ever which are needed of each attempt: so many first and last."""
-_BARS = ("%|",)
+_BARS = ("%|", "checkpoint shards:", "loading shards:", "Loading weights:", "Capturing batches", "Capturing CUDA graph")
 _BEFORE_USAGE = ("\n", "  ", "| ")
 
 
@@ -46,10 +48,11 @@ class WantedTexts(msgspec.Struct, frozen=True, kw_only=True):
 def wanted(tables: Sequence[EngineTable] = (), rules: Sequence[Rule] = ()) -> WantedTexts:
     """Return what must be kept of a log; with the signs of the engines' `tables` and a user's own `rules`."""
     rule_set = RuleSet(RULES.values(), rules) if rules else OURS
-    harmless = set(READING.harmless) - set(rule_set.texts)  # no reason to keep a line, only to mistrust one
-    texts = {text: Wanted(text=text) for text in searched(rule_set, READING) if text not in harmless}
+    # What only mutes a line need not be kept for its own sake.
+    muting = set(READING.harmless) - rule_set.texts - {IGNORED}
+    texts = {text: Wanted(text=text) for text in searched(rule_set, READING) if text not in muting}
     texts.update((text, Wanted(text=text)) for table in tables for text in _signs(table))
-    for text in _lasting(tables):
+    for text in (*_endless(), *(text for table in tables for text in _moving(table))):
         texts[text] = Wanted(text=text, ends=_ENDS)
     for text in USAGES:
         del texts[text]  # "token usage:" stands in every line of a server that works
@@ -71,15 +74,30 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
     yield from (HEAD, FRAME, *CHAINED, *USAGES, *ERROR_WORDS)
     yield from (*flow.ALIVE, *flow.ANSWERS)
     yield from (*speculation.ACCEPTED, *speculation.ASKED, *speculation.FAILED, *speculation.WORKED)
+    yield from speculation.ANSWERED
     yield from (*health.NO_ANSWER, *health.IMPATIENT, *health.WARM_BEGIN, *health.WARM_END)
-
-
-def _lasting(tables: Sequence[EngineTable]) -> Iterator[str]:
-    """Return the texts of lines that a server prints for as long as it works."""
-    yield from (*flow.ALIVE, *flow.ANSWERS, *speculation.ACCEPTED, *speculation.WORKED, *_BARS)
-    yield from (text for stage in READING.stage for text in stage.texts)
-    yield from (text for table in tables for text in table.alive_lines)
 
 
 def _signs(table: EngineTable) -> Iterable[str]:
     return (*(sign.text for sign in table.signs), *table.ready_lines, *table.banners)
+
+
+def _moving(table: EngineTable) -> Iterable[str]:
+    """Return the texts that an engine prints again and again: bars, and lines of work."""
+    bars = (sign.text for sign in table.signs if sign.pattern and "(?P<done>" in sign.pattern)
+    return (*bars, *table.alive_lines)
+
+
+def _endless() -> Iterable[str]:
+    """Return the texts that any working server prints for ever."""
+    serving = next(stage.texts for stage in READING.stage if stage.name == SERVING)
+    return (
+        *flow.ALIVE,
+        *flow.ANSWERS,
+        *speculation.ACCEPTED,
+        *speculation.WORKED,
+        *speculation.ANSWERED,
+        *_BARS,
+        *READING.stopped,
+        *serving,
+    )
