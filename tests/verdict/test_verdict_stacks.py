@@ -63,7 +63,14 @@ def test_ranks_that_wait_are_told_from_the_one_that_is_not_there() -> None:
         "3 of 4 processes are in all_reduce (torch/distributed/distributed_c10d.py): pid 100 (sglang::scheduler_TP0), "
         in told
     )
-    assert "1 of 4 processes are in read (loader.py): pid 103 (sglang::scheduler_TP3)" in told
+    assert "stacks: pid 103 (sglang::scheduler_TP3) is in read (loader.py)" in told
+
+
+def test_pythons_own_helper_is_left_out() -> None:
+    tracker = ProcessStack(pid=99, name="python3", frames=("main (multiprocessing/resource_tracker.py:227)",))
+    story = loading().ticks(290).stacks(291, tracker, rank(0, LOADS)).ticks(400)
+    assert "resource_tracker" not in evidence(story)
+    assert "stack of pid 100" in evidence(story)
 
 
 def test_process_that_waits_for_a_disk_is_named() -> None:

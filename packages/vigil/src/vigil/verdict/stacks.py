@@ -20,6 +20,8 @@ SHOWN_FRAMES = 4
 SHOWN_PROCESSES = 4
 NAME_CHARS = 60
 _FRAME = re.compile(r"(?P<function>.*) \((?P<file>.*):(?P<line>\d+)\)\Z")
+_HELPER = "multiprocessing/resource_tracker.py"
+"""Python's own process beside those that share memory; it waits for ever."""
 _PLUMBING = frozenset(
     {
         "threading.py",
@@ -86,7 +88,7 @@ def _agreed(stacks: tuple[ProcessStack, ...]) -> list[str]:
     """Say where most processes stand, then the others: in a hang, the one that is not there is the cause."""
     places: dict[str, list[ProcessStack]] = defaultdict(list)
     for stack in stacks:
-        if stack.frames:
+        if stack.frames and not any(_HELPER in frame for frame in stack.frames):
             places[_place(stack)].append(stack)
     told = sorted(places.items(), key=lambda item: -len(item[1]))
     everyone = sum(len(where) for _, where in told)
@@ -95,6 +97,9 @@ def _agreed(stacks: tuple[ProcessStack, ...]) -> list[str]:
         return [f"stack of {_name(stack)}: {_path(stack)}"]
     texts = []
     for place, where in told[:SHOWN_PROCESSES]:
+        if len(where) == 1:
+            texts.append(f"stacks: {_name(where[0])} is in {place}")
+            continue
         names = ", ".join(_name(stack) for stack in where[:SHOWN_PROCESSES])
         more = ", ..." if len(where) > SHOWN_PROCESSES else ""
         texts.append(f"stacks: {len(where)} of {everyone} processes are in {place}: {names}{more}")
