@@ -30,7 +30,7 @@ NO_REPO = "huggingface_hub.errors.HFValidationError: Repo id must be in the form
 DEATHS = {
     "llamacpp/bad-magic-gguf": Death(BAD, "FILE002", "invalid magic characters: 'XXXX'"),
     "llamacpp/bad-spec-type": Death(BAD, "FLAG002", 'argument "--spec-type": unknown speculative type: ngram-simpel'),
-    "llamacpp/draft-mtp-none": Death(BAD, "ERR000", "failed to create MTP context"),
+    "llamacpp/draft-mtp-none": Death(BAD, "DRAFT001", "failed to create MTP context"),
     "llamacpp/lfs-pointer-gguf": Death(BAD, "FILE002", "invalid magic characters: 'vers'"),
     "llamacpp/missing-draft": Death(
         BAD, "FILE001", "failed to open GGUF file '/opt/llm/models/gguf/does-not-exist-draft.gguf'"
@@ -40,7 +40,7 @@ DEATHS = {
     ),
     "llamacpp/misspelt-flag": Death(BAD, "FLAG001", "invalid argument: --spec-draft-nmax"),
     "llamacpp/not-a-number": Death(BAD, "FLAG002", 'argument "-c": stoi'),
-    "llamacpp/ok-draft-self-synth": Death(BAD, "ERR000", "synthetic acceptance requires an initialized speculative"),
+    "llamacpp/ok-draft-self-synth": Death(BAD, "FLAG004", "synthetic acceptance requires an initialized speculative"),
     "llamacpp/oom-huge-ctx": Death(BAD, "MEM003", "insufficient memory (attempted to allocate 87890.62 MB)"),
     "llamacpp/port-in-use": Death(BAD, "PORT001", "couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8080"),
     "llamacpp/removed-flag": Death(BAD, "FLAG002", '"--draft-max": the argument has been removed'),
@@ -53,7 +53,7 @@ DEATHS = {
     "llamacpp/truncated-gguf-load-none": Death(BAD, "FILE002", OUT_OF_FILE),
     "llamacpp/unknown-flag": Death(BAD, "FLAG001", "invalid argument: --no-such-flag"),
     "sglang/a2_dummy_eagle3_no_deep_gemm": Death(End(signal=9), "IMP001", "No module named 'deep_gemm'"),
-    "sglang/broken-torchvision": Death(BAD, "EXC000", "RuntimeError: Only a single TORCH_LIBRARY"),
+    "sglang/broken-torchvision": Death(BAD, "IMP001", "RuntimeError: Only a single TORCH_LIBRARY"),
     "sglang/d15_draft_missing": Death(BAD, "FILE001", NO_REPO + "'/tmp/nosuchdraft'"),
     "sglang/d1_unknown_flag": Death(End(code=2), "FLAG001", "unrecognized arguments: --num-speculative-tokens 16"),
     "sglang/d2_missing_model": Death(BAD, "FILE001", NO_REPO + "'/tmp/nosuch'"),
@@ -61,7 +61,7 @@ DEATHS = {
     "sglang/d8_port_in_use": Death(BAD, "PORT001", "address ('127.0.0.1', 31008): address already in use"),
     "sglang/e1_base": Death(End(signal=9, ready=True), "SIG001", "scheduler_0 (pid=3002) crashed with exit code -9"),
     "sglang/eagle3-random": Death(
-        End(signal=9), "EXC000", "RuntimeError: 0 active drivers ([]). There should only be one."
+        End(signal=9), "CUDA001", "RuntimeError: 0 active drivers ([]). There should only be one."
     ),
     "sglang/timeout-130s": Death(End(signal=15), "SIG001", "killed by SIGTERM"),
     "sglang/unknown-flag": Death(End(code=2), "FLAG001", "unrecognized arguments: --no-such-flag 5"),

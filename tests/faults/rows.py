@@ -169,7 +169,7 @@ LOOP_ROWS = (
     loop("every-3s", "--load 9s --die nccl --after 2.5s", "{0.5s}", checks=("attempts_3",)),
     loop("every-30s", "--load 60s --die nccl --after 29s", "{1s}", checks=("attempts_3",), limit_s=180.0),
     loop("plain-exit-1", "--load 9s --die exit:1 --after 1s", "{0.5s}", checks=("attempts_3",)),
-    loop("ready-then-dead-under-load", "--load 2s --die oom --at ready --after 60s --background-load 100", "{0.5s}", "MEM001", follow=True,
+    loop("ready-then-dead-under-load", "--load 2s --die oom --at ready --after 60s --background-load 100", "{0.5s}", "MEM005", follow=True,
          expect=("ready", "crash_looping"), checks=("attempts_3",), limit_s=360.0),
     loop("wait-log-and-url-append", "--load 4s --die import --after 2s", "0", "IMP001", verb="wait",
          wrap=(*LOOP, "--pause", "{0.5s}", "--log", "{dir}/log", "--mode", "append", "--"), options=("--log", "{dir}/log")),

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from vigil.diagnosis.reader import Chain, both_ends, frames_above, read_chains, usage_lines
+from vigil.diagnosis.reader import HEAD, Chain, both_ends, frames_above, read_chains, usage_lines
 from vigil.diagnosis.rules import READING, RULES, Needle, Rule, RuleSet, When
 from vigil.diagnosis.stages import Stages
 from vigil.diagnosis.text import LogText
@@ -176,6 +176,8 @@ def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:
     marks = evidence.marks
     for index in sorted(log.find_any(ERROR_WORDS) - evidence.muted):
         line = log.read(index)
+        if line.body[:1] in {"", " "} or HEAD in line.body:
+            continue  # what a traceback quotes, where its end was not kept
         called_error = line.level == "E" or (not line.level and _ERROR_FIRST.match(line.body))
         if called_error and marks.ready < index < marks.stopped:
             return _in_its_stage(Candidate(index=index, rule=RULES["ERR000"]), evidence.stages)

@@ -112,6 +112,8 @@ def _serving(log: LogText, evidence: Evidence, flow: Flow) -> tuple[Choice, ...]
 def _stand(
     lines: Sequence[Line], log: LogText, table: EngineTable | None, evidence: Evidence, flow: Flow
 ) -> Stuck | None:
+    if any(index < evidence.marks.stopped for index in log.find_any(READING.relays)):
+        return None  # it ended, though nothing says why
     served = evidence.marks.ready >= 0 or len(flow.alive) >= _MOVING or any(not a.health for a in flow.answers)
     return None if served else find_stuck(lines, log, table)
 

@@ -42,6 +42,7 @@ _LETTER = (
     re.compile(
         rf"time=\"?(?P<stamp>[\dT:.Z+-]+)\"? level=(?P<level>{_WORDS.lower()}|{_WORDS}) (?:source=\S+ )?(?:msg=)?"
     ),
+    re.compile(r"(?P<level>[EWIF])(?P<stamp>\d{4} [\d:.]+) +\d+ [\w./-]+:\d+\] ?"),
     re.compile(r"(?P<unit>kubelet|kernel)(?:\[\d+\])?: "),
     re.compile(r"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) [\w.-]+ [\w.@/-]+(?:\[\d+\])?: "),
 )
