@@ -10,6 +10,7 @@ import msgspec
 from vigil.engine_table import EngineTable
 
 _DIGITS = re.compile(rb"\d+")
+_WRITER = re.compile(rb"^\S+(?= +\| )|\([A-Za-z_]\w*|(?<= )(?:DP|TP|PP)\d+")
 _SHORTEST_OPENING = 12
 _LONGEST_OPENING = 200
 
@@ -23,6 +24,7 @@ class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ends: tuple[Word, ...]
+    openings: tuple[Word, ...]
     starts: tuple[Word, ...]
 
 
@@ -33,7 +35,13 @@ class _Spoken:
         self.known = [(one.text.encode(), re.compile(one.pattern.encode()) if one.pattern else None) for one in words]
 
     def __contains__(self, line: bytes) -> bool:
-        return any(text in line and (pattern is None or pattern.search(line)) for text, pattern in self.known)
+        return self.found(line) is not None
+
+    def found(self, line: bytes) -> bytes | None:
+        """Return the first text that the line says, or None."""
+        return next(
+            (text for text, pattern in self.known if text in line and (not pattern or pattern.search(line))), None
+        )
 
 
 _WORDS = msgspec.convert(tomllib.loads((resources.files("vigil.diagnosis") / "lives.toml").read_text("utf-8")), _Words)
@@ -47,21 +55,20 @@ class Lives:
 
     def __init__(self, tables: Sequence[EngineTable]) -> None:
         self._ends, self._starts = _Spoken(_WORDS.ends), _Spoken(_WORDS.starts)
-        self._banners = [
-            (text.encode(), re.compile(table.banner_pattern.encode()) if table.banner_pattern else None)
-            for table in tables
-            for text in table.banners
-        ]
+        banners = (Word(text, table.banner_pattern) for table in tables for text in table.banners)
+        self._banners, self._openings = _Spoken(tuple(banners)), _Spoken(_WORDS.openings)
+        self._banner_texts = {text for text, _ in self._banners.known}
         self._fatal = [text.encode() for table in tables for text in table.fatal_lines]
         self._opening = self._part = b""
-        self._opened = self._over = self._used = False
+        self._seen: set[tuple[bytes, bytes]] = set()  # banners of this life, each with who wrote it
+        self._over = self._used = False
         self.awaits = False
 
     @property
     def texts(self) -> frozenset[bytes]:
         """Return the literals to look for."""
-        spoken = (text for words in (self._ends, self._starts) for text, _ in words.known)
-        return frozenset([*spoken, *(text for text, _ in self._banners), *self._fatal])
+        spoken = (self._ends, self._starts, self._banners, self._openings)
+        return frozenset([*(text for words in spoken for text, _ in words.known), *self._fatal])
 
     def open(self, line: bytes) -> None:
         """Learn how the log begins: when that comes again after an end, it is another life."""
@@ -81,9 +88,10 @@ class Lives:
         told = line in self._ends
         begun = not told if self.awaits else self._is_first(line)
         if begun:
-            self._opened = self._over = self.awaits = False
+            self._over = self.awaits = False
+            self._seen.clear()
         self._used = True
-        self._opened = self._opened or self._is_banner(line)
+        self._seen.update(self._banners_in(line))
         self._over = self._over or told or any(text in line for text in self._fatal)
         self.awaits = self.awaits or told
         return begun
@@ -91,12 +99,20 @@ class Lives:
     def _is_first(self, line: bytes) -> bool:
         if line in self._starts:
             return self._used
-        if self._opened and self._is_banner(line):
+        again = self._seen.intersection(self._banners_in(line))
+        if again and (self._over or any(text in self._banner_texts for text, _ in again)):
             return True
         return self._over and bool(self._part) and _shape(line) == self._opening
 
-    def _is_banner(self, line: bytes) -> bool:
-        return any(text in line and (pattern is None or pattern.search(line)) for text, pattern in self._banners)
+    def _banners_in(self, line: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the banners that a line holds, with who wrote it: nodes and engines of one start each print theirs."""
+        texts = (self._banners.found(line), self._openings.found(line))
+        return [(text, _writer(line[: line.find(text)])) for text in texts if text is not None]
+
+
+def _writer(head: bytes) -> bytes:
+    """Return what a line's prefix says of its process, but for times and pids."""
+    return b" ".join(_WRITER.findall(head))
 
 
 def _shape(line: bytes) -> bytes:
