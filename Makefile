@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo check test test-engines faults bench diagnose-score docs clean
+.PHONY: install demo check test engines test-engines faults bench diagnose-score docs clean
 .DEFAULT_GOAL := help
 
 help: ## what there is
@@ -32,10 +32,12 @@ test: check ## all checks and tests, under ten minutes
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not engine"
 	$(MAKE) --no-print-directory docs
 
-test-engines: .venv/.installed ## the heavy engines: vLLM and SGLang on the CPU
+engines: .venv/.installed ## install vLLM and SGLang for the CPU, and make their model: 5 GB, some minutes
 	bash tests/real/install-vllm.sh
 	bash tests/real/install-sglang.sh
 	.engines/vllm/bin/python tests/real/make_model.py
+
+test-engines: engines ## the heavy engines: vLLM and SGLang on the CPU
 	$(BIN)/pytest -m engine --timeout 1200 --durations 8 tests/real
 
 faults: .venv/.installed ## every fault of the table, here and over a real sshd

@@ -15,7 +15,6 @@ from vigil.screen import plain, plain_json
 
 def story_json(story: Story) -> str:
     """Return a story as one line of JSON."""
-    stuck = story.stuck_in
     told = {
         "file": story.file,
         "engine": story.engine,
@@ -25,9 +24,7 @@ def story_json(story: Story) -> str:
         "ready": story.ready,
         "cause": story.cause,
         "candidates": story.candidates,
-        "stuck_in": {"phase": stuck.phase, "line": stuck.line, "text": stuck.text, "kind": stuck.kind}
-        if stuck
-        else None,
+        "stuck_in": story.stuck_in,
     }
     return plain_json(msgspec.json.encode(told).decode())
 
@@ -44,6 +41,8 @@ def story_text(story: Story, source: str) -> str:
         lines += ["", f"  rule:  vigil diagnose --explain {story.cause.code}"]
     else:
         lines += wrapped(_without_cause(story))
+        if story.stuck_in is not None and story.stuck_in.advice:
+            lines += ["", *wrapped(f"what to do: {story.stuck_in.advice}")]
     return "\n".join(lines)
 
 
