@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -76,6 +77,7 @@ PARTS: dict[str, Part] = {"watching": watching, "deaths": deaths, "ready": ready
 
 def main() -> None:
     """Measure the parts asked for, print, keep."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # started with `&` we would hand down that it is ignored
     options = read_options()
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="vigil-bench-", ignore_cleanup_errors=True) as folder:
