@@ -18,6 +18,8 @@ IMPATIENT = (
     "health check timed out",
     "receive health check response for replica",
 )
+DIED = ("Engine core proc EngineCore", "MQLLMEngine is already dead")
+"""A parent's word that its engine is gone, which may be all that is said of it."""
 WARM_BEGIN = ("warmup started",)
 WARM_END = ("warmup done", "warmup finished", "warmup completed", "fired up and ready")
 _ANSWERS_OF_THE_DEAD = 2
@@ -50,7 +52,21 @@ def find_misleading(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
 
     While it starts, and while it drains because it was asked to stop, a server is right to refuse.
     """
-    return _early(log, flow) or _standing(log, flow) or _busy(log, flow, marks) or _impatient(log, flow, marks)
+    return (
+        _orphan(log, flow, marks)
+        or _early(log, flow)
+        or _standing(log, flow)
+        or _busy(log, flow, marks)
+        or _impatient(log, flow, marks)
+    )
+
+
+def _orphan(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
+    """Find 200 from a parent that has told of its engine's end and of nothing else."""
+    for index in sorted(log.find_any(DIED)):
+        if marks.ready < index < marks.stopped and answers_after_death(flow, index):
+            return Sight(DEAD, index)
+    return None
 
 
 def _early(log: LogText, flow: Flow) -> Sight | None:
