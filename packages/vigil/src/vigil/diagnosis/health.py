@@ -25,10 +25,14 @@ WARM_END = ("warmup done", "warmup finished", "warmup completed", "fired up and 
 _ANSWERS_OF_THE_DEAD = 2
 """One answer may have been on its way."""
 _STANDS = re.compile(
-    r"Avg generation throughput: 0(?:\.0*)? .*?Running: (?P<running>\d+) reqs.*?(?:Waiting|Pending): (?P<waiting>\d+) reqs"
+    r"Avg prompt throughput: 0(?:\.0*)? .*?Avg generation throughput: 0(?:\.0*)? .*?"
+    r"Running: (?P<running>\d+) reqs.*?(?:Waiting|Pending): (?P<waiting>\d+) reqs"
     r"|Decode batch.*?gen throughput \(token/s\): 0(?:\.0*)?,.*?#queue-req: (?P<queued>[1-9]\d*)"
 )
-_STANDING_LINES = 2
+_STANDING_LINES, _STANDING_ALONE = 2, 3
+"""Lines of a standstill that count where health answers beside them, and by themselves: half a minute of vLLM."""
+_GENERATES = re.compile(r'GET /health_generate\S*(?: HTTP/[\d.]+")? 50[0-9]\b')
+"""SGLang's health call that asks the engine for a token."""
 _PROBES = re.compile(r"/(?:health\w*|ping|v1/models|ready)\b|[Ll]iveness|[Rr]eadiness|[Ss]tartup|health check")
 
 
@@ -57,6 +61,7 @@ def find_misleading(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
         or _early(log, flow)
         or _standing(log, flow)
         or _busy(log, flow, marks)
+        or _split(log, flow, marks)
         or _impatient(log, flow, marks)
     )
 
@@ -87,7 +92,19 @@ def _standing(log: LogText, flow: Flow) -> Sight | None:
             break
         first, count = index, count + 1
     healthy = any(a.health and a.status == HTTPStatus.OK for a in flow.answers)
-    return Sight(IDLE, first) if count >= _STANDING_LINES and healthy else None
+    return Sight(IDLE, first) if count >= (_STANDING_LINES if healthy else _STANDING_ALONE) else None
+
+
+def _split(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
+    """Find a health call that makes a token and fails, while the one that makes none says 200, and no work follows."""
+    for index in sorted(log.find("/health")):
+        if not _GENERATES.search(log.texts[index]) or not marks.ready < index < marks.stopped:
+            continue
+        worked = bisect_left(flow.alive, index)
+        later = any(a.health and a.status == HTTPStatus.OK and a.at > index for a in flow.answers)
+        if later and 0 < worked == len(flow.alive):
+            return Sight(IDLE, index)
+    return None
 
 
 def _busy(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
