@@ -125,6 +125,9 @@ class _Gathering:
     def settle(self, chain: Chain) -> None:
         """Leave one candidate of a chain: the first exception that a rule knows, else the first that says something."""
         known = {raised.index: self.by_line.pop(raised.index, None) for raised in chain.raised}
+        told = self.by_line.get(chain.head)
+        if told is not None and any(found is not None and found.rule is told.rule for found in known.values()):
+            del self.by_line[chain.head]  # the logger's words repeat the exception's, which comes at the end
         if _handled(self.log, chain):
             return
         loud = [one for one in chain.raised if one.index not in self.muted and one.index not in self.relays]
@@ -196,5 +199,7 @@ def _handled(log: LogText, chain: Chain) -> bool:
     head = log.read(chain.head)
     if head.level in _QUIET:
         return True
+    if any(text in log.texts[raised.index] for raised in chain.raised[1:] for text in READING.gone):
+        return False  # one request told of it, and the engine ended
     told = log.last_before(READING.harmless_heads, chain.head + 1)
     return told is not None and log.apart(told, chain.head) <= _JUST_BEFORE and log.read(told).process == head.process

@@ -22,6 +22,9 @@ from vigil.engine_table import EngineTable
 from vigil.facts import Line
 
 _HEALTH_SURE, _LASTING_SURE, _SPECULATION_SURE = 0.75, 0.7, 0.7
+_SILENT_END = (
+    "the engine's process, of which only its parent tells: ask the kernel (`dmesg`) and the workers' own logs."
+)
 _MOVING = 2
 """Lines of work that show that a start, if it ever was one, is over."""
 
@@ -99,7 +102,8 @@ def _serving(log: LogText, evidence: Evidence, flow: Flow) -> tuple[Choice, ...]
     """Return what is wrong with a server that runs: its health answers, its GPU, or its speculation."""
     seen = find_misleading(log, flow, evidence.marks)
     if seen is not None:
-        return (Choice(Candidate(index=seen.at, rule=RULES[seen.code], level=0), _HEALTH_SURE),)
+        groups = (("why", _SILENT_END),) if seen.code == DEAD else ()
+        return (Choice(Candidate(index=seen.at, rule=RULES[seen.code], level=0, groups=groups), _HEALTH_SURE),)
     if evidence.lasting:
         return (Choice(evidence.lasting[0], _LASTING_SURE),)
     idle = find_idle_speculation(log)

@@ -18,15 +18,21 @@ IMPATIENT = (
     "health check timed out",
     "receive health check response for replica",
 )
+DIED = ("Engine core proc EngineCore", "MQLLMEngine is already dead")
+"""A parent's word that its engine is gone, which may be all that is said of it."""
 WARM_BEGIN = ("warmup started",)
 WARM_END = ("warmup done", "warmup finished", "warmup completed", "fired up and ready")
 _ANSWERS_OF_THE_DEAD = 2
 """One answer may have been on its way."""
 _STANDS = re.compile(
-    r"Avg generation throughput: 0(?:\.0*)? .*?Running: (?P<running>\d+) reqs.*?(?:Waiting|Pending): (?P<waiting>\d+) reqs"
+    r"Avg prompt throughput: 0(?:\.0*)? .*?Avg generation throughput: 0(?:\.0*)? .*?"
+    r"Running: (?P<running>\d+) reqs.*?(?:Waiting|Pending): (?P<waiting>\d+) reqs"
     r"|Decode batch.*?gen throughput \(token/s\): 0(?:\.0*)?,.*?#queue-req: (?P<queued>[1-9]\d*)"
 )
-_STANDING_LINES = 2
+_STANDING_LINES, _STANDING_ALONE = 2, 3
+"""Lines of a standstill that count where health answers beside them, and by themselves: half a minute of vLLM."""
+_GENERATES = re.compile(r'GET /health_generate\S*(?: HTTP/[\d.]+")? 50[0-9]\b')
+"""SGLang's health call that asks the engine for a token."""
 _PROBES = re.compile(r"/(?:health\w*|ping|v1/models|ready)\b|[Ll]iveness|[Rr]eadiness|[Ss]tartup|health check")
 
 
@@ -50,7 +56,22 @@ def find_misleading(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
 
     While it starts, and while it drains because it was asked to stop, a server is right to refuse.
     """
-    return _early(log, flow) or _standing(log, flow) or _busy(log, flow, marks) or _impatient(log, flow, marks)
+    return (
+        _orphan(log, flow, marks)
+        or _early(log, flow)
+        or _standing(log, flow)
+        or _busy(log, flow, marks)
+        or _split(log, flow, marks)
+        or _impatient(log, flow, marks)
+    )
+
+
+def _orphan(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
+    """Find 200 from a parent that has told of its engine's end and of nothing else."""
+    for index in sorted(log.find_any(DIED)):
+        if marks.ready < index < marks.stopped and answers_after_death(flow, index):
+            return Sight(DEAD, index)
+    return None
 
 
 def _early(log: LogText, flow: Flow) -> Sight | None:
@@ -71,7 +92,19 @@ def _standing(log: LogText, flow: Flow) -> Sight | None:
             break
         first, count = index, count + 1
     healthy = any(a.health and a.status == HTTPStatus.OK for a in flow.answers)
-    return Sight(IDLE, first) if count >= _STANDING_LINES and healthy else None
+    return Sight(IDLE, first) if count >= (_STANDING_LINES if healthy else _STANDING_ALONE) else None
+
+
+def _split(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
+    """Find a health call that makes a token and fails, while the one that makes none says 200, and no work follows."""
+    for index in sorted(log.find("/health")):
+        if not _GENERATES.search(log.texts[index]) or not marks.ready < index < marks.stopped:
+            continue
+        worked = bisect_left(flow.alive, index)
+        later = any(a.health and a.status == HTTPStatus.OK and a.at > index for a in flow.answers)
+        if later and 0 < worked == len(flow.alive):
+            return Sight(IDLE, index)
+    return None
 
 
 def _busy(log: LogText, flow: Flow, marks: Marks) -> Sight | None:

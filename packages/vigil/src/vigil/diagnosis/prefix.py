@@ -38,7 +38,7 @@ _LETTER = (
     re.compile(rf"(?P<level>{_WORDS}) (?P<stamp>\d\d-\d\d [\d:.]+) \[?[\w./-]+:\d+\] ?"),
     re.compile(rf"(?P<level>{_WORDS})(?:: {{1,5}}| - )"),
     re.compile(rf"(?P<level>{_WORDS}) (?=[\w.]+::)"),
-    re.compile(r"(?P<unit>[a-z][\w.-]{0,60}-\d+) +\| "),
+    re.compile(r"(?P<unit>[a-z][\w.-]{0,60}(?:-\d+(?= )|(?=  ))) +\| "),  # a container_name has no number
     re.compile(
         rf"time=\"?(?P<stamp>[\dT:.Z+-]+)\"? level=(?P<level>{_WORDS.lower()}|{_WORDS}) (?:source=\S+ )?(?:msg=)?"
     ),
@@ -54,7 +54,7 @@ _PYTHON_WARNING = re.compile(r"\S+:\d+: \w*Warning: |Warning: ")
 _LEVELS = {"ERR": "E", "FATAL": "E", "CRITICAL": "E", "F": "E", "V": "D", "T": "D"}
 _MOST_PREFIXES = 5
 _CARRIERS = re.compile(
-    r"(?:[a-z][\w.-]{0,60}-\d+ +\| )?"
+    r"(?:[a-z][\w.-]{0,60}(?:-\d+(?= )|(?=  )) +\| )?"
     r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z(?: std(?:out|err) [FP])? )?"
     r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w.@/-]+(?:\[\d+\])?: )?"
 )

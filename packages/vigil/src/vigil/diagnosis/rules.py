@@ -142,9 +142,13 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A text behind which a start may wait for ever; `phase` or `kind` where they are not those of the phase before."""
+    """A text behind which a start may wait for ever; `phase` or `kind` where they are not those of the phase before.
+
+    `weak`: a parent's word that it waits, which says nothing where another stall stands before it.
+    """
 
     text: str
+    weak: bool = False
     phase: str = ""
     kind: str = ""
     pattern: str | None = None

@@ -56,6 +56,8 @@ def find_stuck(lines: Sequence[Line], log: LogText, table: EngineTable | None) -
             phase, last, kind, advice = reading.phase, index, "", ""
         if index in stalls:
             stall = READING.stall[stalls[index]]
+            if stall.weak and kind:
+                continue  # a parent waits for what a stall above names
             phase = Phase(stall.phase) if stall.phase else phase
             last, kind, advice = index, stall.kind, stall.advice
     if last < 0:

@@ -75,7 +75,7 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
     yield from (*flow.ALIVE, *flow.ANSWERS)
     yield from (*speculation.ACCEPTED, *speculation.ASKED, *speculation.FAILED, *speculation.WORKED)
     yield from speculation.ANSWERED
-    yield from (*health.NO_ANSWER, *health.IMPATIENT, *health.WARM_BEGIN, *health.WARM_END)
+    yield from (*health.NO_ANSWER, *health.IMPATIENT, *health.DIED, *health.WARM_BEGIN, *health.WARM_END)
 
 
 def _signs(table: EngineTable) -> Iterable[str]:
