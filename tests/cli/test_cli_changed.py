@@ -104,7 +104,9 @@ def test_script_that_was_edited_is_named(vigil: Vigil) -> None:
     done = vigil("up", "--json", "--name", "s", *url, "--", "sh", str(script))
 
     assert done.word == "crashed"
-    assert [one[0] for one in changes(done)] == [f"file {script}"]
+    assert f"file {script}" in [
+        one[0] for one in changes(done)
+    ]  # and the flag in it, where it lived long enough to be seen
     assert changes(done)[0][3]
 
 

@@ -13,6 +13,7 @@ JOB = (sys.executable, str(FAKES / "job.py"), "--step-time", "10ms", "--steps", 
 FIELDS = {
     "schema", "name", "verdict", "exit_code", "since_s", "phase", "ready_level", "owner", "cause", "evidence", "attempts",
     "phases", "tail", "reason", "progress", "expected_s", "last_line", "log", "host", "engine", "url", "model", "warnings",
+    "changes", "changes_since_s",
 }  # fmt: skip
 CAUSE_FIELDS = {
     "code",
@@ -27,6 +28,7 @@ CAUSE_FIELDS = {
     "fingerprint",
     "retry",
     "around",
+    "when",
 }
 ATTEMPT_FIELDS = {"n", "pid", "started_s", "ended_s", "exit", "cause", "ready_s", "signal"}
 

@@ -6,6 +6,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -402,6 +403,8 @@ def test_children_that_follow_the_main_process_are_no_news(
 
     server.kill()
     server.wait()
+    died_s = time.monotonic()
+    watching.wait(facts.Ticked, lambda tick: tick.at_s > died_s + 0.2)  # a turn has come between the two deaths
     os.kill(child.pid, signal.SIGKILL)
     write_exit(tmp_path / "life", signal=9)
 

@@ -93,6 +93,8 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "spec_not_active": DRAFT,
     "killed_by_signal": ("memory.*", "limit.*", "disk./dev/shm*", "edited.*", *ENGINE, "flag.*"),
     "command_not_found": ("words", "env.PATH", "cwd", "python"),
+    "gpu_fault": ("driver", "gpu.*", "boot", "kernel", *BINARIES, "env.CUDA_*"),
+    "system_limit": ("limit.*", "memory.*", "disk./dev/shm*", "flag.*", "env.*", "kernel"),
     "host_rebooted": ("boot", "kernel", "driver"),
     "other": ("edited.*", *ENGINE, "flag.*", "env.*", "model.*"),
 }  # fmt: skip
