@@ -129,6 +129,38 @@ def test_life_that_just_began_leaves_the_word_to_the_one_before() -> None:
     assert story.cause.code == "FLAG001"
 
 
+BANNER = b"vllm-1  | INFO 08-01 10:00:01 api_server.py:585] vLLM API server version 0.6.3\n"
+LOADS = b"vllm-1  | INFO 08-01 10:00:05 model_runner.py:1056] Starting to load model x...\n"
+SERVES = b"vllm-1  | INFO:     Application startup complete.\n"
+UNKNOWN = b"vllm-1  | api_server.py: error: unrecognized arguments: --foo\n"
+STOPPED = b"vllm-1 exited with code 0\n"
+
+
+@pytest.mark.parametrize(
+    ("lives", "code"),
+    [
+        ((BANNER, LOADS, STOPPED, BANNER, LOADS, STOPPED), "LOOP001"),
+        ((BANNER, STOPPED, BANNER, STOPPED, BANNER), "LOOP001"),
+        ((BANNER, STOPPED, BANNER, STOPPED, BANNER, UNKNOWN), "FLAG001"),
+        ((BANNER, LOADS, STOPPED, BANNER, LOADS), None),
+        ((BANNER, STOPPED, BANNER, STOPPED, BANNER, SERVES), None),
+        ((BANNER, SERVES, STOPPED, BANNER, SERVES, STOPPED), None),
+    ],
+)
+def test_stopped_again_and_again_while_it_starts_is_a_loop(lives: tuple[bytes, ...], code: str | None) -> None:
+    story = read(*lives)
+    assert story.attempts == lives.count(BANNER)
+    assert (story.cause.code if story.cause else None) == code
+
+
+def test_server_that_said_goodbye_and_says_hello_lives_twice() -> None:
+    life = (
+        b"INFO 08-01 10:00:01 api_server.py:585] vLLM API server version 0.6.3\n",
+        b"INFO:     Finished server process [1]\n",
+    )
+    assert read(*life, *life).attempts == 2
+
+
 def test_empty_log_has_no_life() -> None:
     story = read(b"")
     assert (story.attempts, story.cause, story.stuck_in) == (0, None, None)

@@ -57,13 +57,14 @@ class Marks(msgspec.Struct, frozen=True):
 class Evidence(msgspec.Struct, frozen=True):
     """All that one attempt's lines show.
 
-    `lasting`: what is wrong with a server that came up all the same. `muted`: lines that cannot be a cause (relays,
-    frames, usage texts).
+    `lasting`: what is wrong with a server that came up all the same. `repeated`: what counts only where the start
+    before looked like it. `muted`: lines that cannot be a cause (relays, frames, usage texts).
     """
 
     marks: Marks
     candidates: tuple[Candidate, ...]
     lasting: tuple[Candidate, ...]
+    repeated: tuple[Candidate, ...]
     muted: frozenset[int]
     stages: Stages
 
@@ -169,9 +170,12 @@ def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
     for chain in chains:
         gathering.settle(chain)
     found = [gathering.by_line[index] for index in sorted(gathering.by_line)]
-    candidates = tuple(_in_its_stage(one, gathering.stages) for one in found if one.index > marks.ready)
+    repeated = tuple(one for one in found if one.when is not None and one.when.repeated)
+    candidates = tuple(
+        _in_its_stage(one, gathering.stages) for one in found if one.index > marks.ready and one not in repeated
+    )
     lasting = tuple(one for one in found if one.when is not None and one.when.lasting)
-    return Evidence(marks, candidates, lasting, frozenset(muted | relays), gathering.stages)
+    return Evidence(marks, candidates, lasting, repeated, frozenset(muted | relays), gathering.stages)
 
 
 def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from http import HTTPStatus
 
 import msgspec
 
@@ -21,7 +22,7 @@ from vigil.diagnosis.wanted import searched
 from vigil.engine_table import EngineTable
 from vigil.facts import Line
 
-_HEALTH_SURE, _LASTING_SURE, _SPECULATION_SURE = 0.75, 0.7, 0.7
+_HEALTH_SURE, _LASTING_SURE, _SPECULATION_SURE, _REPEATED_SURE = 0.75, 0.7, 0.7, 0.6
 _SILENT_END = (
     "the engine's process, of which only its parent tells: ask the kernel (`dmesg`) and the workers' own logs."
 )
@@ -33,12 +34,14 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """What one attempt's lines show.
 
     `candidates` are at most two others that could be the cause, best first. `stuck` is given only without a cause, for
-    an attempt that is not known to have ended and never said that it serves.
+    an attempt that is not known to have ended and never said that it serves. `repeated`: what an attempt without a
+    cause, which never served, died of if the one before it looked like it.
     """
 
     cause: Cause | None
     candidates: tuple[Cause, ...]
     stuck: Stuck | None
+    repeated: Cause | None = None
 
 
 def examine(  # noqa: PLR0913, PLR0917 - an attempt is known by no less
@@ -66,7 +69,10 @@ def examine(  # noqa: PLR0913, PLR0917 - an attempt is known by no less
     chosen = _choose(log, end, evidence, flow, setting)
     if chosen is None:
         stuck = None if end.died else _stand(lines, log, table, evidence, flow)
-        return Findings(cause=None, candidates=(), stuck=stuck)
+        up = _served(evidence, flow) or any(answer.status == HTTPStatus.OK for answer in flow.answers)
+        again = () if up else evidence.repeated
+        repeated = tell(log, Choice(again[-1], _REPEATED_SURE), setting) if again else None
+        return Findings(cause=None, candidates=(), stuck=stuck, repeated=repeated)
     rest = others(evidence, chosen[0].candidate)
     choices = (*chosen, *(Choice(one, _other_sure(one)) for one in rest))[:3]
     causes = [tell(log, choice, setting) for choice in choices]
@@ -118,8 +124,11 @@ def _stand(
 ) -> Stuck | None:
     if any(index < evidence.marks.stopped for index in log.find_any(READING.relays)):
         return None  # it ended, though nothing says why
-    served = evidence.marks.ready >= 0 or len(flow.alive) >= _MOVING or any(not a.health for a in flow.answers)
-    return None if served else find_stuck(lines, log, table)
+    return None if _served(evidence, flow) else find_stuck(lines, log, table)
+
+
+def _served(evidence: Evidence, flow: Flow) -> bool:
+    return evidence.marks.ready >= 0 or len(flow.alive) >= _MOVING or any(not a.health for a in flow.answers)
 
 
 def _other_sure(candidate: Candidate) -> float:

@@ -25,6 +25,7 @@ class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ends: tuple[Word, ...]
     openings: tuple[Word, ...]
+    last: tuple[Word, ...]
     starts: tuple[Word, ...]
 
 
@@ -59,6 +60,7 @@ class Lives:
         self._banners, self._openings = _Spoken(tuple(banners)), _Spoken(_WORDS.openings)
         self._banner_texts = {text for text, _ in self._banners.known}
         self._fatal = [text.encode() for table in tables for text in table.fatal_lines]
+        self._fatal += [word.text.encode() for word in _WORDS.last]
         self._opening = self._part = b""
         self._seen: set[tuple[bytes, bytes]] = set()  # banners of this life, each with who wrote it
         self._over = self._used = False

@@ -67,6 +67,7 @@ class Postmortem:
         self._closing = False
         self._lives = 0
         self._alike = 0
+        self._cut: tuple[Cause, ...] = ()
         self._first: _Life | None = None
         self._last: tuple[_Life, ...] = ()
         self._blocks = Blocks()
@@ -112,6 +113,10 @@ class Postmortem:
         same = self._last and _fingerprint(life) == _fingerprint(self._last[-1])
         self._alike = self._alike + 1 if same else int(found.cause is not None)
         self._lives += 1
+        if found.repeated is not None and not ready:
+            self._cut = (*self._cut, found.repeated)[-2:]
+        elif not self._closing or ready or found.cause is not None:
+            self._cut = ()
         self._first = self._first or life
         self._last = (*self._last, life)[-2:]
 
@@ -125,14 +130,17 @@ class Postmortem:
                 self._version = next((match[1] for match in found if match), self._version)
 
     def _telling(self) -> Findings | None:
-        """Return what was found in the life that explains the others: the last one, with two exceptions.
+        """Return what was found in the life that explains the others: the last one, with three exceptions.
 
-        A life that just began says nothing yet. One that finds its port taken may be kept out by what an earlier one left,
+        Several in a row that ended without a cause tell what none of them tells alone. A life that just began says nothing
+        yet. One that finds its port taken may be kept out by what an earlier one left,
         and that one's cause is the real one.
         """
         if not self._last or self._first is None:
             return None
         last = self._last[-1]
+        if len(self._cut) > 1:
+            return Findings(cause=self._cut[-1], candidates=(), stuck=None)
         if (
             last.found.cause is None
             and not last.ready

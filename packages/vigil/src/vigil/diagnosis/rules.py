@@ -45,8 +45,8 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     these texts stands in an earlier line, of which one matches `above`; `unless`, none of these stands in a line soon
     after; `frame`, a pattern that a line of the traceback above matches. `weak`: the line says what failed, and another
     one near it may say why. It counts, too, `quiet` where its writer only warned, `relayed` in a relay's words,
-    `lasting` in a server that came up all the same. `back`: the line to point at is the last one above that holds one
-    of these texts.
+    `lasting` in a server that came up all the same; `repeated` only where the start before ended so, too, and neither
+    served. `back`: the line to point at is the last one above that holds one of these texts.
     """
 
     text: str
@@ -63,6 +63,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     quiet: bool = False
     relayed: bool = False
     lasting: bool = False
+    repeated: bool = False
     back: tuple[str, ...] = ()
 
     @property
