@@ -2,9 +2,10 @@
 
     python bench/diagnose_score.py [--misses] [--advice] [--cases FILE] [--held]
 
-Cases: tests/data/corpus/cases.jsonl (public reports reduced to log lines; see TAXONOMY.md there) and the real logs in
-tests/data/logs. A good third of the corpus is set aside by a hash of its id and was not looked at while rules were written:
-`--misses` and `--advice` leave it out, unless `--held` is given. Each case is read as `vigil diagnose FILE` reads a file:
+Cases: tests/data/corpus/cases.jsonl (public reports reduced to log lines; see TAXONOMY.md there), more.jsonl beside it (further
+ones, collected later, each labelled before it was tried) and the real logs in tests/data/logs. A good third of the corpus and half
+of the further reports are set aside by a hash of the id and were not looked at while rules were written: `--misses` and `--advice`
+leave them out, unless `--held` is given. Each case is read as `vigil diagnose FILE` reads a file:
 nothing but its bytes is known.
 
 A line counts where its wording is not marked as inferred; the kind counts in all cases. For a start that stands still without
@@ -33,6 +34,7 @@ from vigil.diagnosis.postmortem import Log, Postmortem  # noqa: E402
 from vigil.engines import TABLES  # noqa: E402
 
 CASES = ROOT / "tests" / "data" / "corpus" / "cases.jsonl"
+MORE = CASES.with_name("more.jsonl")
 RESULTS = ROOT / "docs" / "results" / "diagnosis.json"
 INFERLINT = ROOT / ".peers" / "inferlint" / "bin" / "inferlint"
 SEED = "vigil-2026 "
@@ -69,13 +71,18 @@ def is_held(name: str) -> bool:
     return hashlib.sha256((SEED + name).encode()).digest()[0] % 3 == 0
 
 
-def corpus(path: Path) -> list[Case]:
-    """Return the cases of the corpus."""
+def is_held_of_more(name: str) -> bool:
+    """Tell whether a further report is set aside."""
+    return hashlib.sha256(name.encode()).digest()[0] % 2 == 1
+
+
+def corpus(path: Path, held: Callable[[str], bool] = is_held) -> list[Case]:
+    """Return the cases of a file; `held` tells by its id whether one is set aside."""
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
-    return [_case(row) for row in rows]
+    return [_case(row, held=held(row["id"])) for row in rows]
 
 
-def _case(row: dict[str, Any]) -> Case:
+def _case(row: dict[str, Any], *, held: bool) -> Case:
     root = row["root_cause_line_index"]
     return Case(
         name=row["id"],
@@ -83,7 +90,7 @@ def _case(row: dict[str, Any]) -> Case:
         line=None if root is None else root + 1,
         kind=row["category"],
         attempts=ATTEMPTS.get(row["id"], 1),
-        held=is_held(row["id"]),
+        held=held,
         inferred=row.get("root_text") == "inferred",
         decoys=frozenset(index + 1 for index in row.get("decoy_line_indexes", [])),
         fix=row.get("fix_one_line", ""),
@@ -194,10 +201,12 @@ def main() -> int:
     parser.add_argument("--advice", action="store_true", help="print each advice beside the known fix, to be read")
     parser.add_argument("--held", action="store_true", help="show the cases that are set aside, too")
     options = parser.parse_args()
-    cases = corpus(options.cases)
+    cases, more = corpus(options.cases), corpus(MORE, is_held_of_more)
     sets = {
         "corpus, looked at": [case for case in cases if not case.held],
         "corpus, set aside": [case for case in cases if case.held],
+        "further reports, looked at": [case for case in more if not case.held],
+        "further reports, set aside": [case for case in more if case.held],
         "real logs": real_logs(),
     }
     ways = {"vigil diagnose": ask_vigil, "grep | tail -1": ask_grep, "last line": ask_last}
