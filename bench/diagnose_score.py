@@ -2,10 +2,10 @@
 
     python bench/diagnose_score.py [--misses] [--advice] [--cases FILE] [--held]
 
-Cases: tests/data/corpus/cases.jsonl (public reports reduced to log lines; see TAXONOMY.md there), more.jsonl beside it (further
-ones, collected later, each labelled before it was tried) and the real logs in tests/data/logs. A good third of the corpus and half
-of the further reports are set aside by a hash of the id and were not looked at while rules were written: `--misses` and `--advice`
-leave them out, unless `--held` is given. Each case is read as `vigil diagnose FILE` reads a file:
+Cases: tests/data/corpus/cases.jsonl (public reports reduced to log lines; see TAXONOMY.md there), more.jsonl beside it
+(further ones, collected later, each labelled before it was tried) and the real logs in tests/data/logs. A good third of the
+corpus and half of the further reports are set aside by a hash of the id and were not looked at while rules were written:
+`--misses` and `--advice` leave them out, unless `--held` is given. Each case is read as `vigil diagnose FILE` reads a file:
 nothing but its bytes is known.
 
 A line counts where its wording is not marked as inferred; the kind counts in all cases. For a start that stands still without

@@ -139,7 +139,9 @@ def _where_next(verdict: Verdict, trace: Path | None, *, hints: bool) -> list[st
 
 def wrapped(text: str, first: str = "  ", then: str = "    ") -> list[str]:
     """Return text as lines that fit the terminal."""
-    return textwrap.wrap(plain(text, 1200), _width(), initial_indent=first, subsequent_indent=then) or [first]
+    return textwrap.wrap(
+        plain(text, 1200), _width(), initial_indent=first, subsequent_indent=then, break_on_hyphens=False
+    ) or [first]
 
 
 def _width() -> int:
