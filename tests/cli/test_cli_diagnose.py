@@ -1,5 +1,6 @@
 """`vigil diagnose`: of files, of standard input, of a server by its name; and what is no log."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -75,6 +76,58 @@ def test_what_is_no_log_is_refused_in_one_line(vigil: Vigil, what: str, words: s
     assert words in done.err
     assert len(done.err.splitlines()) == 1
     assert done.out == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (gzip.compress(b"RuntimeError: x\n" * 50), "zcat"),
+        ("RuntimeError: x\n".encode("utf-16"), "iconv"),
+        (bytes(range(256)) * 40, "is no text"),
+    ],
+)
+def test_what_is_written_otherwise_is_refused_with_the_way_to_read_it(vigil: Vigil, data: bytes, words: str) -> None:
+    (vigil.folder / "x.log").write_bytes(data)
+    done = vigil("diagnose", "x.log")
+
+    assert (done.rc, done.out) == (2, "")
+    assert words in done.err
+
+
+def test_mark_of_utf8_hides_no_first_line(vigil: Vigil) -> None:
+    (vigil.folder / "x.log").write_bytes(b"\xef\xbb\xbferror: unrecognized arguments: --x\n")
+    assert json.loads(vigil("diagnose", "x.log", "--json").out)["cause"]["line"] == 1
+
+
+def test_name_that_no_file_can_have_is_refused_in_one_line(vigil: Vigil) -> None:
+    done = vigil("diagnose", "a" * 5000)
+    assert (done.rc, len(done.err.splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize("words", [("diagnose", str(TRUNCATED)), ("ps",)])
+def test_output_that_cannot_be_written_is_a_failure(vigil: Vigil, words: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            [*COMMAND, *words], env=vigil.env, stdout=full, stderr=subprocess.PIPE, check=False, cwd=vigil.folder
+        )
+    assert done.returncode == 1
+    assert b"could not be written" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_rules_of_ones_own_can_neither_hold_us_up_nor_move_the_terminal(vigil: Vigil) -> None:
+    rules = vigil.folder / "rules"
+    rules.mkdir()
+    os.mkfifo(rules / "pipe.toml")
+    (rules / "t_\x1b[31mx.toml").write_text("code = [")
+    rule = 'code = "OWN001"\ntitle = "a\\u001b[31mb"\nkind = "other"\nbecause = "b"\nadvice = "c"\nretry = true\n'
+    sample = '[[match]]\ntext = "own trouble"\nsource = "x"\n[[near_miss]]\ntext = "none"\nsource = "x"\n'
+    (rules / "OWN001.toml").write_text(f'{rule}[[when]]\ntext = "own trouble"\n{sample}')
+    done = vigil("diagnose", "--rules", str(rules), "--explain", "OWN001")
+
+    assert done.out.startswith("OWN001  ")
+    assert "pipe.toml: it is no file" in done.err
+    assert "\x1b" not in done.out + done.err
 
 
 def test_one_bad_file_does_not_stop_the_others(vigil: Vigil) -> None:

@@ -161,6 +161,24 @@ def test_server_that_said_goodbye_and_says_hello_lives_twice() -> None:
     assert read(*life, *life).attempts == 2
 
 
+SCARY = (
+    b"WARNING huggingface_hub: 401 Client Error: Unauthorized for url: https://huggingface.co/api; retrying with cached copy",
+    b"[Errno 98] error while attempting to bind on address ('0.0.0.0', 9090): address already in use (metrics exporter)",
+    b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+    b"RuntimeError: CUDA error: an illegal memory access was encountered",
+)
+
+
+@pytest.mark.parametrize("scary", SCARY)
+def test_scary_line_of_a_server_that_goes_on_serving_is_no_cause(scary: bytes) -> None:
+    """A user's prompt, a retry, an exporter beside it: hundreds of answers afterwards say that nothing died of it."""
+    start = next(path for path in kept_logs() if name_of(path) == "vllm/ok-eager").read_bytes()
+    start = start[: start.index(b"Application startup complete.") + 30].rpartition(b"\n")[0] + b"\n"
+    served = b'(APIServer pid=7) INFO:     127.0.0.1:40110 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+
+    assert read(start, served * 30, scary + b"\n", served * 300).cause is None
+
+
 def test_empty_log_has_no_life() -> None:
     story = read(b"")
     assert (story.attempts, story.cause, story.stuck_in) == (0, None, None)

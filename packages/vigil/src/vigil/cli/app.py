@@ -62,10 +62,20 @@ def main() -> NoReturn:
         code = error.exit_code
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
-    except BrokenPipeError:
-        code = BROKEN_PIPE
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever is still buffered goes nowhere
+    except OSError as error:
+        code = _unwritten(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _unwritten(error: OSError) -> int:
+    """Return the exit code where standard output takes no more; say so, unless its reader has gone."""
+    if error.filename is not None:
+        raise error
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever is still buffered goes nowhere
+    if isinstance(error, BrokenPipeError):
+        return BROKEN_PIPE
+    mention(f"the output could not be written: {error.strerror}")
+    return 1
 
 
 def _refuse(text: str) -> int:

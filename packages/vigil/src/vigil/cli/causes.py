@@ -41,7 +41,7 @@ def story_text(story: Story, source: str) -> str:
         lines += ["", f"  rule:  vigil diagnose --explain {story.cause.code}"]
     else:
         lines += wrapped(_without_cause(story))
-        if story.stuck_in is not None and story.stuck_in.advice:
+        if story.engine is not None and story.stuck_in is not None and story.stuck_in.advice:
             lines += ["", *wrapped(f"what to do: {story.stuck_in.advice}")]
     return "\n".join(lines)
 
@@ -60,6 +60,8 @@ def _without_cause(story: Story) -> str:
     if story.attempts == 0:
         return "the log is empty"
     stuck = story.stuck_in
+    if stuck is not None and story.engine is None:
+        return "no cause found, and nothing in it is in the words of an engine that vigil knows (--engine NAME says it)"
     if stuck is not None:
         at = f"line {stuck.line}: {stuck.text}" if stuck.line is not None else stuck.text
         return f"no cause found; it stands in {stuck.phase} since {at}"
@@ -76,7 +78,7 @@ def own_rules(folder: Path) -> tuple[Rule, ...]:
         raise UsageError(f"--rules {folder}: there is no such folder")
     rules, wrong = load_rules(folder)
     for one in wrong:
-        mention(one)
+        mention(plain(one, 600))
     return tuple(rules)
 
 
@@ -91,6 +93,7 @@ def rule_text(code: str, own: Sequence[Rule]) -> str:
     advices = {one.advice: ", ".join(one.engines) for one in rule.when if one.advice and one.advice != rule.advice}
     for advice, engines in advices.items():
         lines += wrapped(f"{engines + ': ' if engines else ''}{advice}", first="  - ")
+    lines = [plain(line, 400) for line in lines]
     lines += ["", "  lines that it knows:"]
     for sample in rule.match:
         lines += [f"    {plain(line, 160)}" for line in sample.text.strip().splitlines()[-2:]]

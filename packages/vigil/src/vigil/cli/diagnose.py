@@ -1,5 +1,6 @@
 """`vigil diagnose`: why a server ended, from a log, or from all that is known of a server by its name."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,7 +52,9 @@ def command(
             if len(sources) > 1:
                 mention(str(error))
             continue
-        say(story_json(story) if json else ("\n" if number else "") + story_text(story, source))
+        if not say(story_json(story) if json else ("\n" if number else "") + story_text(story, source)):
+            mention("what was found could not be written: is the disk full?")
+            raise typer.Exit(1)
     if wrong:
         raise typer.Exit(2) if len(sources) > 1 else wrong[0]
 
@@ -62,6 +65,8 @@ def _read(source: str, engine: str | None, rules: "tuple[Rule, ...]", on: str | 
 
     if source == "-":
         return autopsy.read_stream(sys.stdin.buffer, "-", engine=engine, rules=rules)
-    if on or reach or not (Path(source).exists() or "/" in source):
+    if not source.strip():
+        raise UsageError("a file's name is empty: give FILE..., the NAME of a server, or - for standard input")
+    if on or reach or not ("/" in source or os.path.lexists(source)):
         return anyio.run(lambda: autopsy.read_server(source, reach_of(on, reach), rules=rules))
     return autopsy.read_file(source, engine=engine, rules=rules)

@@ -6,9 +6,9 @@ import sys
 from typing import TextIO
 
 
-def say(text: str) -> None:
-    """Print data on stdout."""
-    _put(text, sys.stdout)
+def say(text: str) -> bool:
+    """Print data on stdout; return False where it could not be written, though somebody still wants it."""
+    return _put(text, sys.stdout)
 
 
 def mention(text: str) -> None:
@@ -16,11 +16,15 @@ def mention(text: str) -> None:
     _put(f"vigil: {text}", sys.stderr)
 
 
-def _put(text: str, stream: TextIO) -> None:
+def _put(text: str, stream: TextIO) -> bool:
     try:
         print(text, file=stream, flush=True)
-    except OSError:  # a closed pipe, a terminal that went away, a full disk
+    except BrokenPipeError:
         _silence(stream)
+    except OSError:  # a terminal that went away, a full disk
+        _silence(stream)
+        return False
+    return True
 
 
 def _silence(stream: TextIO) -> None:

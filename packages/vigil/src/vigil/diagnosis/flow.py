@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_right
 from functools import cached_property
+from http import HTTPStatus
 from typing import NamedTuple
 
 from vigil.diagnosis.rules import READING
@@ -19,6 +20,8 @@ _POST = re.compile(r'"POST /\S* HTTP/[\d.]+" (?P<status>\d{3})\b')
 _SURVIVED = 3
 """Lines of work after an error that show that nothing died of it; fewer may be what other ranks had left to print."""
 
+_SERVED = 20
+"""Requests answered after an error that show that nothing died of it. Few do not: a stream's line is written at its begin."""
 _LOOKED_AT = 100
 
 
@@ -69,7 +72,12 @@ class Flow:
             if gone is not None and later > gone:
                 break
             count += not writer or self._log.read(later).rank in {"", writer}
-        return count >= _SURVIVED
+        return count >= _SURVIVED or self._served_after(index, gone) >= _SERVED
+
+    def _served_after(self, index: int, gone: int | None) -> int:
+        """Return how many requests for tokens were answered after line `index`, until the end that the log tells of."""
+        behind = (a for a in self.answers if a.at > index and (gone is None or a.at < gone))
+        return sum(not a.health and a.status == HTTPStatus.OK for a in behind)
 
 
 def _works(text: str) -> bool:

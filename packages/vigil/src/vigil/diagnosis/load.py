@@ -39,6 +39,8 @@ def load_rules(folder: Path) -> tuple[list[Rule], list[str]]:
 def _read(path: Path) -> Rule | str:
     """Return the rule of one file, or what is wrong with it."""
     try:
+        if not path.is_file():
+            return "it is no file"
         with path.open("rb") as file:
             raw = file.read(_LARGEST_BYTES + 1)
         if len(raw) > _LARGEST_BYTES:

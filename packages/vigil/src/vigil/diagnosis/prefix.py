@@ -37,7 +37,7 @@ _DIGIT = (
 _LETTER = (
     re.compile(rf"(?P<level>{_WORDS}) (?P<stamp>\d\d-\d\d [\d:.]+) \[?[\w./-]+:\d+\] ?"),
     re.compile(rf"(?P<level>{_WORDS})(?:: {{1,5}}| - )"),
-    re.compile(rf"(?P<level>{_WORDS}) (?=[\w.]+::)"),
+    re.compile(rf"(?P<level>{_WORDS}) (?=[\w.]+:(?::| ))"),
     re.compile(r"(?P<unit>[a-z][\w.-]{0,60}(?:-\d+(?= )|(?=  ))) +\| "),  # a container_name has no number
     re.compile(
         rf"time=\"?(?P<stamp>[\dT:.Z+-]+)\"? level=(?P<level>{_WORDS.lower()}|{_WORDS}) (?:source=\S+ )?(?:msg=)?"

@@ -30,7 +30,7 @@ class Stat(NamedTuple):
 def read_bytes(path: str, limit: int) -> Optional[bytes]:
     """Return up to `limit` bytes of a file in /proc, or None where it cannot be read."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe in its place must not hold us up
     except OSError:
         return None
     try:

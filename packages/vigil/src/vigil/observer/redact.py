@@ -25,6 +25,16 @@ _SHAPES: Tuple[Tuple[Tuple[str, ...], "re.Pattern[str]", str], ...] = (
     (("sk-",), re.compile(r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_\-]{8,}"), MASK),
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"(?<![A-Za-z0-9])gh[pousr]_[A-Za-z0-9]{16,}"), MASK),
     (("akia", "asia"), re.compile(r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"), MASK),
+    (("github_pat_",), re.compile(r"(?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{20,}"), MASK),
+    (("glpat-", "nvapi-"), re.compile(r"(?<![A-Za-z0-9])(?:glpat|nvapi)-[A-Za-z0-9_\-]{16,}"), MASK),
+    (("xox",), re.compile(r"(?<![A-Za-z0-9])xox[abeps]-[A-Za-z0-9\-]{10,}"), MASK),
+    (("aiza",), re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_\-]{30,}"), MASK),
+    (
+        ("token=", "signature=", "sig="),
+        re.compile(r"(?i)([?&](?:[\w\-]{0,24}token|[\w\-]{0,24}signature|sig)=)[^&\s\"'#]{4,}"),
+        rf"\1{MASK}",
+    ),
+    (("private key-----",), re.compile(r"(?i)(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----).+"), rf"\1{MASK}"),
     (("eyj",), re.compile(r"(?<![\w\-])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"), MASK),
 )
 _find_login_word = re.compile(LOGIN_WORD).search

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,10 +20,13 @@ from vigil.supervise.start import show
 
 READ_BYTES = 1 << 20
 LOOK_BYTES = 4096
-MOST_CONTROL = 0.3
+MOST_CONTROL = 0.05
 """Of the first bytes: a log has next to no control characters, and a program or a tensor many."""
 TAIL_BYTES = 4 << 20
-_CONTROL = bytes(set(range(32)) - {0, 7, 8, 9, 10, 12, 13, 27})
+_CONTROL = bytes(set(range(32)) - {7, 8, 9, 10, 12, 13, 27})
+_PACKED = (b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF8_MARK = b"\xef\xbb\xbf"
 
 
 def read_file(path: str, *, engine: str | None = None, rules: Sequence[Rule] = ()) -> Story:
@@ -77,6 +81,7 @@ def _read_all(log: BinaryIO, about: Log, rules: Sequence[Rule]) -> Story:
     postmortem = Postmortem(tuple(TABLES.values()), about, rules)
     data = log.read(READ_BYTES)
     _check_text(data[:LOOK_BYTES], str(about.file))
+    data = data.removeprefix(_UTF8_MARK)
     while data:
         postmortem.feed(data)
         data = log.read(READ_BYTES)
@@ -104,7 +109,12 @@ def _end_of(told: Mapping[str, object]) -> End | None:
 
 
 def _check_text(data: bytes, name: str) -> None:
-    text = data.lstrip(b"\0")  # a file that was truncated under its writer begins with a hole
+    """Refuse what is no text. A file that was truncated under its writer has a hole, and is one."""
+    text = re.sub(rb"\0{16,}", b"", data)
+    if text.startswith(_PACKED):
+        raise UsageError(f"{name} is compressed: zcat (or xz -dc, zstd -dc) {name} | vigil diagnose -")
+    if text.startswith(_UTF16):
+        raise UsageError(f"{name} is UTF-16: iconv -f UTF-16 -t UTF-8 {name} | vigil diagnose -")
     control = len(text) - len(text.translate(None, _CONTROL))
     if text.startswith(b"\x7fELF") or control > len(text) * MOST_CONTROL:
         raise UsageError(f"{name} is no text: give the log of a server")
