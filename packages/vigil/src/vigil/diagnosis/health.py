@@ -31,6 +31,8 @@ _STANDS = re.compile(
 )
 _STANDING_LINES, _STANDING_ALONE = 2, 3
 """Lines of a standstill that count where health answers beside them, and by themselves: half a minute of vLLM."""
+_WORKING_LINES = 3
+"""Lines of work, before and after a refusal, that show that the server was only busy."""
 _GENERATES = re.compile(r'GET /health_generate\S*(?: HTTP/[\d.]+")? 50[0-9]\b')
 """SGLang's health call that asks the engine for a token."""
 _PROBES = re.compile(r"/(?:health\w*|ping|v1/models|ready)\b|[Ll]iveness|[Rr]eadiness|[Ss]tartup|health check")
@@ -108,12 +110,13 @@ def _split(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
 
 
 def _busy(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
-    """Find 503 between lines that show work: the last of these before the first bad answer."""
+    """Find 503 between lines that show work, or answers to requests: the last of these before the first bad answer."""
+    work = sorted({*flow.alive, *(a.at for a in flow.answers if not a.health and a.status == HTTPStatus.OK)})
     refused = [a.at for a in flow.answers if a.health and a.status == HTTPStatus.SERVICE_UNAVAILABLE]
     for bad in sorted({*log.find_any(NO_ANSWER), *refused}):
-        before = bisect_left(flow.alive, bad)
-        if marks.ready < bad < marks.stopped and 1 < before < len(flow.alive):
-            return Sight(BUSY, flow.alive[before - 1])
+        before = bisect_left(work, bad)
+        if marks.ready < bad < marks.stopped and 0 < before < len(work) and len(work) >= _WORKING_LINES:
+            return Sight(BUSY, work[before - 1])
     return None
 
 

@@ -12,7 +12,8 @@ from vigil.diagnosis.text import LogText
 
 OFF, SLOW, UNUSED = "SPEC001", "SPEC002", "SPEC003"
 ACCEPTED = ("accept len:", "SpecDecoding metrics:", "Speculative metrics:", "draft acceptance")
-ASKED = ("server_args=", "non-default args:", "LLM engine (v", "args: Namespace(", "loading draft model", "--spec")
+_COMMANDS = ("--spec", "-md ", "--model-draft ")
+ASKED = ("server_args=", "non-default args:", "LLM engine (v", "args: Namespace(", "loading draft model", *_COMMANDS)
 FAILED = ("failed to initialize speculative decoding context", "speculative decoding not supported by this context")
 WORKED = ("Decode batch", "Avg generation throughput:", "eval time =", "launch_slot_")
 ANSWERED = ("stop processing", "launch_slot_", "all slots are idle")
@@ -34,7 +35,7 @@ _RATE = re.compile(
 )
 _TOKENS = re.compile(r"(?<!prompt )eval time = *[\d.]+ ms / *(?P<tokens>\d+) (?:tokens|runs)")
 _SGLANG_ON = re.compile(r"speculative_algorithm='(?P<name>\w+)'")
-_COMMAND_ON = re.compile(r"--spec(?:ulative)?-(?:algo|config|type|draft|model)|(?:^|\s)-(?:md|sc)\s")
+_COMMAND_ON = re.compile(r"--spec(?:ulative)?-(?:algo|config|type|draft|model)|(?:^|\s)(?:-(?:md|sc)|--model-draft)\s")
 _STEPS = re.compile(r"speculative_num_steps=(?P<sglang>\d{1,3})\b|num_spec(?:ulative)?_tokens=(?P<vllm>\d{1,3})\b")
 _MODEL = re.compile(
     r"speculative_algorithm='(?:EAGLE3?|NEXTN|STANDALONE)'|method='(?:eagle3?|mtp|draft_model|\w+_mtp)'"
@@ -100,7 +101,10 @@ def _llama_off(log: LogText) -> Sight | None:
     Asked for: a draft was loaded, an earlier answer told of acceptance, or the command in the log says so.
     """
     told = log.find("draft acceptance")
-    asked = [*log.find("loading draft model"), *(i for i in log.find("--spec") if _COMMAND_ON.search(log.texts[i]))]
+    asked = [
+        *log.find("loading draft model"),
+        *(i for i in log.find_any(_COMMANDS) if _COMMAND_ON.search(log.texts[i])),
+    ]
     first = min([*told, *asked], default=None)
     if first is None:
         return None
