@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FAKES = ROOT / "tests" / "fakes"
 PATIENCE_S = 30.0
 COMMAND = (sys.executable, "-m", "vigil")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run with `&` would hand down that it is ignored
 
 
 class Result(NamedTuple):
