@@ -1,5 +1,7 @@
 """The data that describes one engine: its phases, signs, probes and metrics. The engines' modules fill these tables."""
 
+import re
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -118,3 +120,14 @@ class EngineTable(msgspec.Struct, frozen=True, kw_only=True):
     serves: bool = True
     repeats_as: dict[Phase, Phase] = msgspec.field(default_factory=dict)
     imports: bool = False
+
+
+def printed_by(text: str, tables: Iterable[EngineTable]) -> EngineTable | None:
+    """Return the first of `tables` whose engine alone prints such a text, or None."""
+    return next((one for one in tables if any(mark in text for mark in one.hallmarks)), None)
+
+
+def version_in(text: str, table: EngineTable) -> str | None:
+    """Return the engine's version where `text` states it, else None."""
+    matches = (re.search(pattern, text) for pattern in table.version_patterns)
+    return next((match[1] for match in matches if match), None)

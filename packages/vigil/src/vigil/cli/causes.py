@@ -15,18 +15,7 @@ from vigil.screen import plain, plain_json
 
 def story_json(story: Story) -> str:
     """Return a story as one line of JSON."""
-    told = {
-        "file": story.file,
-        "engine": story.engine,
-        "version": story.version,
-        "attempts": story.attempts,
-        "alike": story.alike,
-        "ready": story.ready,
-        "cause": story.cause,
-        "candidates": story.candidates,
-        "stuck_in": story.stuck_in,
-    }
-    return plain_json(msgspec.json.encode(told).decode())
+    return plain_json(msgspec.json.encode(story).decode())
 
 
 def story_text(story: Story, source: str) -> str:

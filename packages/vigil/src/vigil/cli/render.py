@@ -4,12 +4,11 @@ import shutil
 import textwrap
 from pathlib import Path
 
-from vigil.cli.changed import block_of, where
+from vigil.cli.changed import WIDEST, block_of, where
 from vigil.diagnosis.cause import Cause
 from vigil.screen import duration, plain
 from vigil.verdict import SERVING, Verdict, Word
 
-WIDEST = 118
 NARROWEST = 60
 SHOWN_ATTEMPTS = 5
 SHOWN_TEXT = 500

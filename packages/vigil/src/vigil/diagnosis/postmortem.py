@@ -1,6 +1,5 @@
 """Reads a whole log, of any size and of many lives, and says why the last of them ended."""
 
-import re
 from collections.abc import Sequence
 
 import msgspec
@@ -13,9 +12,9 @@ from vigil.diagnosis.rules import Rule
 from vigil.diagnosis.sieve import Kept, Sieve
 from vigil.diagnosis.stuck import Stuck
 from vigil.diagnosis.wanted import wanted
-from vigil.engine_table import EngineTable
+from vigil.engine_table import EngineTable, printed_by, version_in
 
-_VERSION_LINES = 400
+_VERSION_LINES, _VERSION_CHARS = 400, 400
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,9 +105,9 @@ class Postmortem:
     def _examine(self, kept: Kept) -> None:
         self._recognise(kept)
         ready_texts = self._table.ready_lines if self._table is not None else self._any_ready
-        ready = any(text in line.text for line in kept.lines for text in ready_texts)
+        ready = any(text in line.text for line in kept for text in ready_texts)
         end = msgspec.structs.replace((self._log.end if self._closing else None) or End(), ready=ready)
-        found = examine(kept.lines, end, self._table, self._log.file, self._version, self._rules)
+        found = examine(kept, end, self._table, self._log.file, self._version, self._rules)
         life = _Life(found, ready)
         same = self._last and _fingerprint(life) == _fingerprint(self._last[-1])
         self._alike = self._alike + 1 if same else int(found.cause is not None)
@@ -122,12 +121,11 @@ class Postmortem:
 
     def _recognise(self, kept: Kept) -> None:
         """Learn which engine printed this, and its version."""
-        for line in kept.lines[:_VERSION_LINES]:
+        for line in kept[:_VERSION_LINES]:
             if self._table is None:
-                self._table = next((one for one in self._tables if any(h in line.text for h in one.hallmarks)), None)
+                self._table = printed_by(line.text, self._tables)
             if self._table is not None:
-                found = (re.search(pattern, line.text[:400]) for pattern in self._table.version_patterns)
-                self._version = next((match[1] for match in found if match), self._version)
+                self._version = version_in(line.text[:_VERSION_CHARS], self._table) or self._version
 
     def _telling(self) -> Findings | None:
         """Return what was found in the life that explains the others: the last one, with three exceptions.

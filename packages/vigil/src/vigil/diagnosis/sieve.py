@@ -8,7 +8,6 @@ gigabyte of bars costs memory, and what is kept does not depend on the pieces in
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
@@ -35,12 +34,8 @@ Search = Callable[[bytes], list[tuple[int, int, int]]]
 """Finds, in bytes: (which text, where it begins, where it ends)."""
 
 
-class Kept(NamedTuple):
-    """One life as far as it was kept: its lines in order, with gaps, between line `first` and line `last` of the log."""
-
-    lines: tuple[Line, ...]
-    first: int
-    last: int
+Kept = tuple[Line, ...]
+"""One life as far as it was kept: its lines in order, with gaps."""
 
 
 class Sieve:
@@ -82,7 +77,6 @@ class Sieve:
 
     def _begin(self) -> None:
         """Begin a life at the present line."""
-        self._first = self._number
         self._from = self._offset + self._at
         self._new = self._at  # from here on the block is not in `tail` yet
         self._tail = b""
@@ -102,7 +96,7 @@ class Sieve:
         kept = {position: (number, line) for position, number, line in self._latest.values()} | self._kept
         kept |= _lines_of(self._tail, end, self._number, whole=end - len(self._tail) == self._from)
         lines = tuple(Line(number, hide_secrets(show(line))) for _, (number, line) in sorted(kept.items()) if line)
-        self._give(Kept(lines, self._first, lines[-1].number if lines else self._first))
+        self._give(lines)
 
     def _leave(self) -> bytes:
         """Take leave of a block; return its last lines, which may stand before something in the next."""

@@ -34,6 +34,8 @@ _RELAYS = (
     "exiting due to HTTP server error",
 )
 
+_DRAFT_FLAGS = ("--spec-draft-model", "--model-draft", "-md", "--spec-draft-hf", "--hf-repo-draft", "-hfd", "-hfrd")
+
 TABLE = EngineTable(
     name="llamacpp",
     title="llama-server",
@@ -118,30 +120,10 @@ TABLE = EngineTable(
     tls_variables=("LLAMA_ARG_SSL_CERT_FILE",),
     model_flags=("--model", "-m", "--hf-repo", "-hf", "-hfr"),
     model_variables=("LLAMA_ARG_MODEL", "LLAMA_ARG_HF_REPO"),
-    draft_flags=(
-        "--spec-draft-model",
-        "--model-draft",
-        "-md",
-        "--spec-draft-hf",
-        "--hf-repo-draft",
-        "-hfd",
-        "-hfrd",
-        "--mmproj",
-        "--lora",
-    ),
+    draft_flags=(*_DRAFT_FLAGS, "--mmproj", "--lora"),
     name_flags=("--alias", "-a"),
     name_variables=("LLAMA_ARG_ALIAS",),
     default_host="127.0.0.1",
     default_port=8080,  # "will be changed to :9931 in a future release"
-    speculation_flags=(
-        "--spec-type",
-        "--spec-draft-model",
-        "--model-draft",
-        "-md",
-        "--spec-draft-hf",
-        "--hf-repo-draft",
-        "-hfd",
-        "-hfrd",
-        "--spec-default",
-    ),
+    speculation_flags=("--spec-type", *_DRAFT_FLAGS, "--spec-default"),
 )

@@ -1,9 +1,8 @@
 """Which engine it is: by name, by command line, or by what it prints."""
 
-import re
 from collections.abc import Sequence
 
-from vigil.engine_table import EngineTable
+from vigil.engine_table import EngineTable, printed_by, version_in
 from vigil.engines import generic, llamacpp, sglang, vllm
 from vigil.engines.commandline import flatten, program, until_end
 from vigil.errors import UsageError
@@ -49,22 +48,13 @@ def find(argv: Sequence[str]) -> tuple[EngineTable, tuple[str, ...], tuple[str, 
 
 def detect_text(line: str) -> EngineTable | None:
     """Return the engine that printed `line`, where the line can be nobody else's, else None."""
-    head = line[:_HEAD_CHARS]
-    for one in TABLES.values():
-        if any(mark in head for mark in one.hallmarks):
-            return one
-    return None
+    return printed_by(line[:_HEAD_CHARS], TABLES.values())
 
 
 def engine_version(line: str) -> str | None:
     """Return the engine's version where `line` states it, else None."""
     head = line[:_HEAD_CHARS]
-    for one in TABLES.values():
-        for pattern in one.version_patterns:
-            match = re.search(pattern, head)
-            if match is not None:
-                return match.group(1)
-    return None
+    return next((found for one in TABLES.values() if (found := version_in(head, one)) is not None), None)
 
 
 def _command_at(words: Sequence[str], command: Sequence[str]) -> int | None:

@@ -65,7 +65,7 @@ def look(members: List[Member]) -> Dict[str, Any]:
             {
                 "pid": member.pid,
                 "name": member.name,
-                "state": read_state(member.pid),
+                "state": stat.state,
                 "waits_in": _word(read_bytes("/proc/%d/wchan" % member.pid, 128)),
                 "frames": frames,
             }
@@ -119,12 +119,6 @@ def read_dump(data: bytes) -> List[str]:
         ]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return []
-
-
-def read_state(pid: int) -> str:
-    """Return the kernel's letter for what the process does: R runs, S sleeps, D waits for a disk or driver, T is stopped."""
-    text = read_bytes("/proc/%d/stat" % pid, 512) or b""
-    return text.rpartition(b")")[2].split()[:1][0].decode("ascii", "replace") if b")" in text else ""
 
 
 def _is_ours(pid: int) -> bool:

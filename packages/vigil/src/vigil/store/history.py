@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from vigil.plan import Plan
-from vigil.store.folder import private_folder, state_folder
+from vigil.store.database import open_database
+from vigil.store.folder import state_folder
 from vigil.verdict import Verdict, Word
 
 KEPT = 20
@@ -44,20 +45,13 @@ class History:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or state_folder() / "history.db"
 
-    def _open(self) -> sqlite3.Connection:
-        private_folder()
-        connection = sqlite3.connect(self._path, timeout=5.0)
-        connection.execute("pragma journal_mode = wal")
-        connection.executescript(_TABLE)
-        return connection
-
     def expected(self, plan: Plan, plan_id: str | None = None) -> Expected:
         """Return what the starts of this plan that became ready took; empty where there are none.
 
         `plan_id`: that of the plan behind a server that is taken up by its name, which alone does not say it.
         """
         try:
-            with closing(self._open()) as connection:
+            with closing(open_database(self._path, _TABLE)) as connection:
                 rows = connection.execute(
                     "select ready_after_s, quiet_s from starts where plan = ? and verdict = ? order by rowid desc limit ?",
                     (plan_id or plan.id, Word.READY.value, KEPT),
@@ -87,7 +81,7 @@ class History:
             msgspec.json.encode(verdict).decode(),
         )
         try:
-            with closing(self._open()) as connection, connection:
+            with closing(open_database(self._path, _TABLE)) as connection, connection:
                 connection.execute("insert into starts values (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
                 connection.execute(_FORGET, (plan.id, plan.id, KEPT_EACH))
         except (sqlite3.Error, OSError) as error:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from vigil.store.folder import private_folder, state_folder
+from vigil.store.database import open_database
+from vigil.store.folder import state_folder
 from vigil.verdict import Verdict, Word
 
 _TABLE = """
@@ -31,20 +32,13 @@ class Mirror:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or state_folder() / "elsewhere.db"
 
-    def _open(self) -> sqlite3.Connection:
-        private_folder()
-        connection = sqlite3.connect(self._path, timeout=5.0)
-        connection.execute("pragma journal_mode = wal")
-        connection.executescript(_TABLE)
-        return connection
-
     def keep(self, host: str, verdict: Verdict) -> None:
         """Keep a verdict; one that only says that the host cannot be reached replaces nothing that was seen."""
         if not verdict.name or verdict.word is Word.UNREACHABLE:
             return
         row = (host, verdict.name, time.time(), msgspec.json.encode(verdict).decode())
         try:
-            with closing(self._open()) as connection, connection:
+            with closing(open_database(self._path, _TABLE)) as connection, connection:
                 connection.execute("insert or replace into known values (?, ?, ?, ?)", row)
         except (sqlite3.Error, OSError):
             return
@@ -52,7 +46,7 @@ class Mirror:
     def last(self, host: str, name: str) -> Known | None:
         """Return what was last known, or None."""
         try:
-            with closing(self._open()) as connection:
+            with closing(open_database(self._path, _TABLE)) as connection:
                 row = connection.execute(
                     "select at, verdict from known where host = ? and name = ?", (host, name)
                 ).fetchone()
