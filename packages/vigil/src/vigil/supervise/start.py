@@ -136,8 +136,8 @@ async def stop(reach: Reach, name: str, grace_s: float, by: str) -> dict[str, An
     return await call(reach, "stop", timeout_s=grace_s + 60.0, name=name, grace_s=grace_s, by=by)
 
 
-async def note(reach: Reach, started: Started, verdict: Verdict) -> None:
-    """Keep the verdict beside the server, and here of one elsewhere; a host that cannot be reached keeps the one before."""
+async def note(reach: Reach, started: Started, verdict: Verdict) -> bool:
+    """Keep the verdict beside the server, and here of one elsewhere; say whether that host could be told."""
     if not reach.local:
         Mirror().keep(reach.label, verdict)
     with anyio.move_on_after(10.0, shield=True):
@@ -151,4 +151,6 @@ async def note(reach: Reach, started: Started, verdict: Verdict) -> None:
                 verdict=msgspec.to_builtins(verdict),
             )
         except VigilError:
-            return
+            return False
+        return True
+    return False

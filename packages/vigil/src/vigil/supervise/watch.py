@@ -77,6 +77,7 @@ class Watch:
         self._reached = False
         self._told: tuple[object, ...] = ()
         self._finished = anyio.Event()
+        self._turned = anyio.Event()  # the word is another than before
         self._send, self._verdicts = anyio.create_memory_object_stream[Verdict](math.inf)
         self._tasks: anyio.abc.TaskGroup | None = None
 
@@ -295,6 +296,7 @@ class Watch:
             return
         if told != self._told:
             self._told = told
+            self._turned.set()
             self._send.send_nowait(self.session.verdict)
             if word in SERVING:
                 self._remember()
@@ -350,11 +352,13 @@ class Watch:
         """Keep the present word beside the server, for whoever asks `vigil ps` there; one trip at a time."""
         noted: Word | None = None
         while self.launched is not None:
-            word = self.session.state.judged.word
-            if word is not noted and word is not Word.STARTING:
+            word, self._turned = self.session.state.judged.word, anyio.Event()
+            if word is noted or word is Word.STARTING:
+                await self._turned.wait()
+            elif await start.note(self.reach, self.launched, self.now):
                 noted = word
-                await start.note(self.reach, self.launched, self.now)
-            await anyio.sleep(TICK_S)
+            else:
+                await anyio.sleep(RECONNECT_MOST_S)
 
 
 def _leaves(group: BaseExceptionGroup[VigilError]) -> Iterator[VigilError]:
