@@ -6,7 +6,7 @@ import msgspec
 
 from vigil.diagnosis.reader import HEAD, Chain, both_ends, frames_above, read_chains, usage_lines
 from vigil.diagnosis.rules import READING, RULES, Needle, Rule, RuleSet, When
-from vigil.diagnosis.stages import Stages
+from vigil.diagnosis.stages import SERVING, Stages
 from vigil.diagnosis.text import LogText
 
 _QUIET = frozenset("WID")
@@ -72,11 +72,11 @@ class Evidence(msgspec.Struct, frozen=True):
 class _Gathering:
     """The candidates of one attempt while they are collected; at most one for each line."""
 
-    def __init__(self, log: LogText, muted: set[int], relays: set[int], heads: dict[int, int]) -> None:
+    def __init__(self, log: LogText, muted: set[int], relays: set[int], spans: dict[int, tuple[int, int]]) -> None:
         self.log = log
         self.muted = muted
         self.relays = relays
-        self.heads = heads
+        self.spans = spans
         self.stages = Stages(log)
         self.by_line: dict[int, Candidate] = {}
         self.frames: dict[int, str] = {}
@@ -100,7 +100,7 @@ class _Gathering:
 
     def _holds(self, needle: Needle, index: int) -> bool:
         when, log = needle.when, self.log
-        if when.stage and self.stages.at(index) not in when.stage:
+        if when.stage and self.stages.at(index, self._frames(index)) not in when.stage:
             return False
         if when.after and not self._above(needle, index):
             return False
@@ -117,11 +117,21 @@ class _Gathering:
         rows = sorted(i for i in self.log.find_any(needle.when.after) if i < index)
         return any(needle.above.search(self.log.lines[i].text) for i in both_ends(rows, _MOST_ABOVE))
 
+    def in_its_stage(self, candidate: Candidate) -> Candidate:
+        """Return the candidate with the kind that it has in the stage in which it came."""
+        return _in_stage(candidate, self.stages.at(candidate.index, self._frames(candidate.index)))
+
     def _frames(self, index: int) -> str:
-        """Return the traceback above a line, read once for all needles."""
+        """Return the frames of the tracebacks that a line ends or is chained to, read once for all needles."""
         if index not in self.frames:
-            self.frames[index] = "\n".join(frames_above(self.log, index, self.heads.get(index)))
+            head, last = self.spans.get(index, (None, index))
+            self.frames[index] = "\n".join(frames_above(self.log, last, head))
         return self.frames[index]
+
+    def _counts(self, index: int, found: Candidate | None) -> bool:
+        """Whether a line of a chain can be the cause: a parent's word on its child only by a rule that reads it."""
+        relayed = found is not None and found.when is not None and found.when.relayed
+        return index not in self.muted and (relayed or index not in self.relays)
 
     def settle(self, chain: Chain) -> None:
         """Leave one candidate of a chain: the first exception that a rule knows, else the first that says something."""
@@ -131,7 +141,7 @@ class _Gathering:
             del self.by_line[chain.head]  # the logger's words repeat the exception's, which comes at the end
         if _handled(self.log, chain):
             return
-        loud = [one for one in chain.raised if one.index not in self.muted and one.index not in self.relays]
+        loud = [one for one in chain.raised if self._counts(one.index, known[one.index])]
         if not loud:
             return
         for level in (0, 1):
@@ -162,8 +172,8 @@ def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
     relays = log.find_any(READING.relays)
     muted = log.find_any(READING.harmless) | usage_lines(log) | {i for chain in chains for i in chain.inside}
     first = {chain.head for chain in chains}
-    heads = {raised.index: chain.head for chain in chains for raised in chain.raised}
-    gathering = _Gathering(log, muted - first, relays, heads)
+    spans = {raised.index: (chain.head, chain.raised[-1].index) for chain in chains for raised in chain.raised}
+    gathering = _Gathering(log, muted - first, relays, spans)
     for needle in rules.needles:
         if needle.suits(engine):
             gathering.search(needle)
@@ -171,9 +181,7 @@ def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
         gathering.settle(chain)
     found = [gathering.by_line[index] for index in sorted(gathering.by_line)]
     repeated = tuple(one for one in found if one.when is not None and one.when.repeated)
-    candidates = tuple(
-        _in_its_stage(one, gathering.stages) for one in found if one.index > marks.ready and one not in repeated
-    )
+    candidates = tuple(gathering.in_its_stage(one) for one in found if one.index > marks.ready and one not in repeated)
     lasting = tuple(one for one in found if one.when is not None and one.when.lasting)
     return Evidence(marks, candidates, lasting, repeated, frozenset(muted | relays), gathering.stages)
 
@@ -187,15 +195,13 @@ def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:
             continue  # what a traceback quotes, where its end was not kept
         called_error = line.level == "E" or (not line.level and _ERROR_FIRST.match(line.body))
         if called_error and marks.ready < index < marks.stopped:
-            return _in_its_stage(Candidate(index=index, rule=RULES["ERR000"]), evidence.stages)
+            return _in_stage(Candidate(index=index, rule=RULES["ERR000"]), evidence.stages.at(index))
     return None
 
 
-def _in_its_stage(candidate: Candidate, stages: Stages) -> Candidate:
+def _in_stage(candidate: Candidate, stage: str) -> Candidate:
     serving = candidate.rule.kind_serving
-    if serving and stages.at(candidate.index) == "serving":
-        return msgspec.structs.replace(candidate, kind=serving)
-    return candidate
+    return msgspec.structs.replace(candidate, kind=serving) if serving and stage == SERVING else candidate
 
 
 def _handled(log: LogText, chain: Chain) -> bool:

@@ -24,6 +24,7 @@ class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ends: tuple[Word, ...]
+    between: tuple[Word, ...]
     openings: tuple[Word, ...]
     last: tuple[Word, ...]
     starts: tuple[Word, ...]
@@ -55,7 +56,7 @@ class Lives:
     """
 
     def __init__(self, tables: Sequence[EngineTable]) -> None:
-        self._ends, self._starts = _Spoken(_WORDS.ends), _Spoken(_WORDS.starts)
+        self._ends, self._starts, self._between = map(_Spoken, (_WORDS.ends, _WORDS.starts, _WORDS.between))
         banners = (Word(text, table.banner_pattern) for table in tables for text in table.banners)
         self._banners, self._openings = _Spoken(tuple(banners)), _Spoken(_WORDS.openings)
         self._banner_texts = {text for text, _ in self._banners.known}
@@ -85,7 +86,7 @@ class Lives:
 
     def see(self, line: bytes) -> bool:
         """Take a line that holds one of `texts`, or any while `awaits`; return True where another life begins with it."""
-        if self.awaits and not line.strip():
+        if self.awaits and (not line.strip() or (line in self._between and line not in self._starts)):
             return False
         told = line in self._ends
         begun = not told if self.awaits else self._is_first(line)

@@ -1,5 +1,6 @@
 """Says in which stage an attempt was when a line came: the same words mean another thing while graphs are captured."""
 
+import re
 from bisect import bisect_left, bisect_right
 
 from vigil.diagnosis.rules import READING
@@ -8,6 +9,9 @@ from vigil.diagnosis.text import LogText
 SERVING = "serving"
 DRAFT = "loading_draft"
 _LOADING = "loading"
+_LOOP, _FIRST = re.compile(READING.served.loop), re.compile(READING.served.first)
+_NEAR = 200
+"""Lines of the log within which a parent tells of the same failure."""
 _BEGINS = ("Load weight begin",)
 """SGLang prints it once for the target and once more for the draft."""
 
@@ -16,6 +20,7 @@ class Stages:
     """The stages of one attempt, by line. Invariant: what has served goes on serving."""
 
     def __init__(self, log: LogText) -> None:
+        self._log = log
         turns = sorted(
             {(index, stage.name) for stage in READING.stage for text in stage.texts for index in log.find(text)}
         )
@@ -30,10 +35,19 @@ class Stages:
             self._lines.append(index)
             self._names.append(DRAFT if name == _LOADING and index >= second else name)
 
-    def at(self, index: int) -> str:
-        """Return the stage that line `index` belongs to: the last that an earlier line began, or nothing."""
+    def at(self, index: int, frames: str = "") -> str:
+        """Return the stage that line `index` belongs to: the last that an earlier line began, or nothing.
+
+        `frames` are those of the traceback that the line ends: a log may not go back to its server's start.
+        """
         place = bisect_left(self._lines, index)
-        return self._names[place - 1] if place else ""
+        name = self._names[place - 1] if place else ""
+        served = self._told(index) or _LOOP.search(frames) or (not name and _FIRST.search(frames))
+        return SERVING if served else name
+
+    def _told(self, index: int) -> bool:
+        told = self._log.first_after(READING.served.told, index)
+        return told is not None and self._log.apart(index, told) <= _NEAR
 
     def turns(self, one: int, other: int) -> list[int]:
         """Return the lines between two others at which the attempt came to another stage."""

@@ -68,7 +68,7 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
     for texts in (reading.relays, reading.harmless, reading.harmless_heads, reading.stopped):
         yield from texts
     yield from (text for texts in reading.ready.values() for text in texts)
-    yield from (*reading.gone, *reading.versions)
+    yield from (*reading.gone, *reading.versions, *reading.served.told)
     yield from (text for stage in reading.stage for text in stage.texts)
     yield from (stall.text for stall in reading.stall)
     yield from (HEAD, FRAME, *CHAINED, *USAGES, *ERROR_WORDS)
