@@ -17,10 +17,12 @@ _ERROR_FIRST = re.compile(r"(?:[\w.:/-]+ ){0,3}(?:fatal )?error\b", re.IGNORECAS
 _MOST_HITS = 600
 """Lines that one text is looked at in: a server may print it for each request."""
 _MOST_ABOVE = 20
+_MOST_BELOW = 60
 _JUST_BEFORE = 8
 SOON = 20
 """Lines after a failure in which its writer may take it back ("retrying without ...")."""
 _GENERIC = 2
+_WORDS = 60
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +130,15 @@ class _Gathering:
             self.frames[index] = "\n".join(frames_above(self.log, last, head))
         return self.frames[index]
 
+    def _repeats(self, line: int, chain: Chain) -> bool:
+        """Whether the line before a traceback, of the same process, only says what one of its exceptions says."""
+        if line not in self.by_line or line in self.spans:
+            return False
+        read, head = self.log.read(line), self.log.read(chain.head)
+        words = read.body.rpartition(": ")[2][:_WORDS].strip()
+        same = read.process == head.process or not head.prefixed
+        return same and bool(words) and any(words in self.log.texts[raised.index] for raised in chain.raised)
+
     def _counts(self, index: int, found: Candidate | None) -> bool:
         """Whether a line of a chain can be the cause: a parent's word on its child only by a rule that reads it."""
         relayed = found is not None and found.when is not None and found.when.relayed
@@ -139,6 +150,8 @@ class _Gathering:
         told = self.by_line.get(chain.head)
         if told is not None and any(found is not None and found.rule is told.rule for found in known.values()):
             del self.by_line[chain.head]  # the logger's words repeat the exception's, which comes at the end
+        if any(known.values()) and self._repeats(chain.head - 1, chain):
+            self.by_line.pop(chain.head - 1, None)
         if _handled(self.log, chain):
             return
         loud = [one for one in chain.raised if self._counts(one.index, known[one.index])]
@@ -199,6 +212,16 @@ def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:
     return None
 
 
+def find_cut_traceback(log: LogText, evidence: Evidence) -> Candidate | None:
+    """Return the first line of a traceback whose end is not in the log, and that nothing shows to be handled."""
+    marks, stages = evidence.marks, evidence.stages
+    for index in log.find(HEAD):
+        if marks.ready < index < marks.stopped and index not in evidence.muted and not _only_told(log, index):
+            below = "\n".join(log.read(i).body for i in range(index, min(index + _MOST_BELOW, len(log))))
+            return _in_stage(Candidate(index=index, rule=RULES["EXC000"]), stages.at(index, below))
+    return None
+
+
 def _in_stage(candidate: Candidate, stage: str) -> Candidate:
     serving = candidate.rule.kind_serving
     return msgspec.structs.replace(candidate, kind=serving) if serving and stage == SERVING else candidate
@@ -206,10 +229,15 @@ def _in_stage(candidate: Candidate, stage: str) -> Candidate:
 
 def _handled(log: LogText, chain: Chain) -> bool:
     """Whether the traceback was only told: at a quiet level, or for one request, as its writer said just before."""
-    head = log.read(chain.head)
-    if head.level in _QUIET:
+    if log.read(chain.head).level in _QUIET:
         return True
     if any(text in log.texts[raised.index] for raised in chain.raised[1:] for text in READING.gone):
         return False  # one request told of it, and the engine ended
-    told = log.last_before(READING.harmless_heads, chain.head + 1)
-    return told is not None and log.apart(told, chain.head) <= _JUST_BEFORE and log.read(told).process == head.process
+    return _only_told(log, chain.head)
+
+
+def _only_told(log: LogText, index: int) -> bool:
+    head = log.read(index)
+    told = log.last_before(READING.harmless_heads, index + 1)
+    near = told is not None and log.apart(told, index) <= _JUST_BEFORE and log.read(told).process == head.process
+    return near or head.level in _QUIET

@@ -36,6 +36,9 @@ _DIGIT = (
     re.compile(rf"(?P<stamp>\d{{8}}-\d\d:\d\d:\d\d(?:[.,]\d+)?) (?:\w+ )?(?P<level>{_WORDS}): "),
 )
 _LETTER = (
+    # A program that passes the lines of another on calls them all INFO: that says nothing of the line.
+    re.compile(r"[A-Za-z_][\w.]{0,60} - (?:(?P<level>WARNING|ERROR|CRITICAL|FATAL)|INFO|DEBUG) - "),
+    re.compile(rf"[\w.-]{{1,40}}: (?=(?:{_WORDS}) \d\d-\d\d )"),
     re.compile(rf"(?P<level>{_WORDS}) (?P<stamp>\d\d-\d\d [\d:.]+) \[?[\w./-]+:\d+\] ?"),
     re.compile(rf"(?P<level>{_WORDS})(?:: {{1,5}}| - )"),
     re.compile(rf"(?P<level>{_WORDS}) (?=[\w.]+:(?::| ))"),
@@ -49,7 +52,7 @@ _LETTER = (
 )
 _BY_FIRST = {"[": _BRACKETED, "(": _PARENTHESIS}
 _BY_FIRST |= dict.fromkeys("0123456789", _DIGIT)
-_BY_FIRST |= dict.fromkeys("abcdefghijklmnopqrstuvwxyzDIWECFJMASON", _LETTER)
+_BY_FIRST |= dict.fromkeys("_abcdefghijklmnopqrstuvwxyzDIWECFJMASON", _LETTER)
 _RANK_IN_NAME = re.compile(r"(?<![A-Za-z])(?:TP|DP|PP|EP|DCP|PCP)\d+|(?<=rank=)\d+")
 _PYTHON_WARNING = re.compile(r"\S+:\d+: \w*Warning: |Warning: ")
 _NCCL_INFO = re.compile(r"[\w.-]+:\d+:\d+ \[\d+\] NCCL INFO ")

@@ -73,7 +73,13 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
     yield from (stall.text for stall in reading.stall)
     yield from (HEAD, FRAME, *CHAINED, *USAGES, *ERROR_WORDS)
     yield from (*flow.ALIVE, *flow.ANSWERS)
-    yield from (*speculation.ACCEPTED, *speculation.ASKED, *speculation.FAILED, *speculation.WORKED)
+    yield from (
+        *speculation.ACCEPTED,
+        *speculation.ASKED,
+        *speculation.FAILED,
+        *speculation.REFUSED,
+        *speculation.WORKED,
+    )
     yield from speculation.ANSWERED
     yield from (*health.NO_ANSWER, *health.IMPATIENT, *health.DIED, *health.WARM_BEGIN, *health.WARM_END)
 
