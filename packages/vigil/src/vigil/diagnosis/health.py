@@ -10,6 +10,7 @@ from vigil.diagnosis.flow import ANSWERS, THROUGHPUT, Flow
 from vigil.diagnosis.text import LogText
 
 DEAD, BUSY, IDLE, PROBE, EARLY = "HEALTH001", "HEALTH002", "HEALTH003", "HEALTH004", "HEALTH005"
+NEVER = "HEALTH006"
 NO_ANSWER = ("Health check failed. Server couldn't get a response",)
 IMPATIENT = (
     "context deadline exceeded",
@@ -31,6 +32,7 @@ _STANDS = re.compile(
 )
 _STANDING_LINES, _STANDING_ALONE = 2, 3
 """Lines of a standstill that count where health answers beside them, and by themselves: half a minute of vLLM."""
+_REFUSALS = 3
 _ANSWERED = re.compile(r'"GET /\S* HTTP/[\d.]+" 200\b')
 """Whatever was asked for (`/health`, `/version`, `/v1/models`): it is what somebody takes for a sign of life."""
 _WORKING_LINES = 3
@@ -67,6 +69,7 @@ def find_misleading(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
         or _busy(log, flow, marks)
         or _split(log, flow, marks)
         or _impatient(log, flow, marks)
+        or _never(flow, marks)
     )
 
 
@@ -120,6 +123,14 @@ def _busy(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
         if marks.ready < bad < marks.stopped and 0 < before < len(work) and len(work) >= _WORKING_LINES:
             return Sight(BUSY, work[before - 1])
     return None
+
+
+def _never(flow: Flow, marks: Marks) -> Sight | None:
+    """Find a server that called itself ready and has answered nothing but 503 since."""
+    later = [answer for answer in flow.answers if marks.ready < answer.at < marks.stopped]
+    refused = [answer for answer in later if answer.health and answer.status == HTTPStatus.SERVICE_UNAVAILABLE]
+    never = marks.ready >= 0 and len(refused) == len(later) >= _REFUSALS
+    return Sight(NEVER, refused[0].at) if never and not any(at > marks.ready for at in flow.alive) else None
 
 
 def _impatient(log: LogText, flow: Flow, marks: Marks) -> Sight | None:

@@ -102,8 +102,10 @@ class Lives:
     def _is_first(self, line: bytes) -> bool:
         if line in self._starts:
             return self._used
-        again = self._seen.intersection(self._banners_in(line))
-        if again and (self._over or any(text in self._banner_texts for text, _ in again)):
+        printed = self._banners_in(line)
+        again = self._seen.intersection(printed)
+        banner = any(text in self._banner_texts for text, _ in (printed if self._over else again))
+        if banner or (again and self._over):
             return True
         return self._over and bool(self._part) and _shape(line) == self._opening
 
