@@ -1,12 +1,12 @@
 """`make diagnose-score`: does `vigil diagnose` point at the right line, with the right kind? Beside three other ways to look.
 
-    python bench/diagnose_score.py [--misses] [--advice] [--cases FILE] [--held]
+    python bench/diagnose_score.py [--misses] [--advice] [--cases FILE] [--also FILE] [--held]
 
-Cases: tests/data/corpus/cases.jsonl (public reports reduced to log lines; see TAXONOMY.md there), more.jsonl and fresh.jsonl
-beside it (further ones, collected later, each labelled before it was tried) and the real logs in tests/data/logs. A good
-third of the corpus and half of the fresh reports are set aside by a hash of the id and were not looked at while rules were
-written (half of more.jsonl was, once, and is looked at by now): `--misses` and `--advice` leave them out, unless `--held` is
-given; of them only the kinds that fail are counted. Each case is read as `vigil diagnose FILE` reads a file:
+Cases: tests/data/corpus/cases.jsonl (public reports reduced to log lines; see TAXONOMY.md there), more.jsonl beside it
+(further ones, collected later, each labelled before it was tried) and the real logs in tests/data/logs. A good third of the
+corpus is set aside by a hash of the id and was not looked at while rules were written: `--misses` and `--advice` leave it
+out, unless `--held` is given; of it only the kinds that fail are counted. `--also FILE`: reports in the same form that are
+kept elsewhere, none of which was looked at. Each case is read as `vigil diagnose FILE` reads a file:
 nothing but its bytes is known.
 
 A line counts where its wording is not marked as inferred; the kind counts in all cases. For a start that stands still without
@@ -36,7 +36,7 @@ from vigil.diagnosis.postmortem import Log, Postmortem  # noqa: E402
 from vigil.engines import TABLES  # noqa: E402
 
 CASES = ROOT / "tests" / "data" / "corpus" / "cases.jsonl"
-MORE, FRESH = CASES.with_name("more.jsonl"), CASES.with_name("fresh.jsonl")
+MORE = CASES.with_name("more.jsonl")
 RESULTS = ROOT / "docs" / "results" / "diagnosis.json"
 INFERLINT = ROOT / ".peers" / "inferlint" / "bin" / "inferlint"
 SEED = "vigil-2026 "
@@ -73,15 +73,8 @@ def is_held(name: str) -> bool:
     return hashlib.sha256((SEED + name).encode()).digest()[0] % 3 == 0
 
 
-def is_held_of_fresh(name: str) -> bool:
-    """Tell whether a fresh report is set aside."""
-    return hashlib.sha256(name.encode()).digest()[0] % 2 == 1
-
-
 def corpus(path: Path, held: Callable[[str], bool] = is_held) -> list[Case]:
     """Return the cases of a file; `held` tells by its id whether one is set aside."""
-    if not path.exists():
-        return []
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
     return [_case(row, held=held(row["id"])) for row in rows]
 
@@ -93,7 +86,7 @@ def _case(row: dict[str, Any], *, held: bool) -> Case:
         log="\n".join(row["log"]).encode() + b"\n",
         line=None if root is None else root + 1,
         kind=row["category"],
-        attempts=ATTEMPTS.get(row["id"], 1),
+        attempts=row.get("attempts") or ATTEMPTS.get(row["id"], 1),
         held=held,
         inferred=row.get("root_text") == "inferred",
         decoys=frozenset(index + 1 for index in row.get("decoy_line_indexes", [])),
@@ -211,28 +204,27 @@ def _share(right: Sequence[bool]) -> str:
     return f"{sum(right)} of {len(right)} ({sum(right) / len(right):.0%})" if right else "-"
 
 
-def sets_of(path: Path) -> dict[str, list[Case]]:
+def sets_of(path: Path, also: Path | None) -> dict[str, list[Case]]:
     """Return the cases by their set; `path` is the corpus."""
-    cases, fresh = corpus(path), corpus(FRESH, is_held_of_fresh)
+    cases = corpus(path)
     return {
         "corpus, looked at": [case for case in cases if not case.held],
         "corpus, set aside": [case for case in cases if case.held],
         "further reports": corpus(MORE, lambda _: False),
-        "fresh, looked at": [case for case in fresh if not case.held],
-        "fresh, set aside": [case for case in fresh if case.held],
         "real logs": real_logs(),
-    }
+    } | ({"reports kept elsewhere": corpus(also, lambda _: True)} if also else {})
 
 
 def main() -> int:
     """Print the table, keep it, and what went wrong where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=Path, default=CASES)
+    parser.add_argument("--also", type=Path, metavar="FILE", help="further cases, which are only counted")
     parser.add_argument("--misses", action="store_true", help="print what went wrong, one case a line")
     parser.add_argument("--advice", action="store_true", help="print each advice beside the known fix, to be read")
     parser.add_argument("--held", action="store_true", help="show the cases that are set aside, too")
     options = parser.parse_args()
-    sets = sets_of(options.cases)
+    sets = sets_of(options.cases, options.also)
     ways = {"vigil diagnose": ask_vigil, "grep | tail -1": ask_grep, "last line": ask_last}
     if INFERLINT.exists():
         ways["inferlint 0.3.1"] = ask_inferlint

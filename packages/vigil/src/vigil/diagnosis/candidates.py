@@ -131,8 +131,8 @@ class _Gathering:
         return self.frames[index]
 
     def _repeats(self, line: int, chain: Chain) -> bool:
-        """Whether the line before a traceback, of the same process, only says what one of its exceptions says."""
-        if line not in self.by_line or line in self.spans:
+        """Whether a line just before a traceback, of the same process, only says what one of its exceptions says."""
+        if line in self.spans or self.log.apart(line, chain.head) > _JUST_BEFORE:
             return False
         read, head = self.log.read(line), self.log.read(chain.head)
         words = read.body.rpartition(": ")[2][:_WORDS].strip()
@@ -150,8 +150,9 @@ class _Gathering:
         told = self.by_line.get(chain.head)
         if told is not None and any(found is not None and found.rule is told.rule for found in known.values()):
             del self.by_line[chain.head]  # the logger's words repeat the exception's, which comes at the end
-        if any(known.values()) and self._repeats(chain.head - 1, chain):
-            self.by_line.pop(chain.head - 1, None)
+        said = max((line for line in self.by_line if line < chain.head), default=None)
+        if said is not None and any(known.values()) and self._repeats(said, chain):
+            del self.by_line[said]
         if _handled(self.log, chain):
             return
         loud = [one for one in chain.raised if self._counts(one.index, known[one.index])]
