@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from vigil.diagnosis.reader import HEAD, Chain, both_ends, frames_above, read_chains, usage_lines
+from vigil.diagnosis.reader import HEAD, Chain, both_ends, exception_in, frames_above, read_chains, usage_lines
 from vigil.diagnosis.rules import READING, RULES, Needle, Rule, RuleSet, When
 from vigil.diagnosis.stages import SERVING, Stages
 from vigil.diagnosis.text import LogText
@@ -22,7 +22,6 @@ _JUST_BEFORE = 8
 SOON = 20
 """Lines after a failure in which its writer may take it back ("retrying without ...")."""
 _GENERIC = 2
-_WORDS = 60
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,18 +125,18 @@ class _Gathering:
     def _frames(self, index: int) -> str:
         """Return the frames of the tracebacks that a line ends or is chained to, read once for all needles."""
         if index not in self.frames:
-            head, last = self.spans.get(index, (None, index))
+            head, last = self.spans.get(index) or self._span_below(index)
             self.frames[index] = "\n".join(frames_above(self.log, last, head))
         return self.frames[index]
 
-    def _repeats(self, line: int, chain: Chain) -> bool:
-        """Whether a line just before a traceback, of the same process, only says what one of its exceptions says."""
-        if line in self.spans or self.log.apart(line, chain.head) > _JUST_BEFORE:
-            return False
-        read, head = self.log.read(line), self.log.read(chain.head)
-        words = read.body.rpartition(": ")[2][:_WORDS].strip()
-        same = read.process == head.process or not head.prefixed
-        return same and bool(words) and any(words in self.log.texts[raised.index] for raised in chain.raised)
+    def _span_below(self, index: int) -> tuple[int | None, int]:
+        """Return the span of the traceback that a line announces: loggers say an exception's words before its traceback."""
+        line = self.log.read(index)
+        head, last = min((span for span in self.spans.values() if span[0] >= index), default=(None, index))
+        if head is None or exception_in(line.body) or self.log.apart(index, head) > _JUST_BEFORE:
+            return None, index
+        below = self.log.read(head)
+        return (head, last) if below.process == line.process or not below.prefixed else (None, index)
 
     def _counts(self, index: int, found: Candidate | None) -> bool:
         """Whether a line of a chain can be the cause: a parent's word on its child only by a rule that reads it."""
@@ -150,9 +149,6 @@ class _Gathering:
         told = self.by_line.get(chain.head)
         if told is not None and any(found is not None and found.rule is told.rule for found in known.values()):
             del self.by_line[chain.head]  # the logger's words repeat the exception's, which comes at the end
-        said = max((line for line in self.by_line if line < chain.head), default=None)
-        if said is not None and any(known.values()) and self._repeats(said, chain):
-            del self.by_line[said]
         if _handled(self.log, chain):
             return
         loud = [one for one in chain.raised if self._counts(one.index, known[one.index])]
