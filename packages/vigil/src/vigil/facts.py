@@ -55,10 +55,18 @@ class Launched(Fact, frozen=True, kw_only=True):
 
 
 class Refused(Fact, frozen=True, kw_only=True):
-    """Nothing was started: the port is taken (`what` "port"), or the command cannot be run there ("command"); `text` says it."""
+    """Nothing was started; `text` says why.
 
-    what: Literal["port", "command"]
+    `what`: "port", it is taken; "command", it cannot be run there; "check", it would die of what `vigil check` found, whose first
+    fatal finding has `code`, `cause_kind`, `title` and `advice`.
+    """
+
+    what: Literal["port", "command", "check"]
     text: str
+    code: str = ""
+    cause_kind: str = ""
+    title: str = ""
+    advice: str = ""
 
 
 class MainStarted(Fact, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     `timeout_s` lives in `policy`; 0 there means no limit. `model`: the id that the server must list. `speculation`: it was
     asked to speculate, so that the first tokens asked of it must exercise that. `ready`: None stands for "token".
     `health_path`: where health is asked, if not where the engine has it.
+    `check`: look ahead of the start (`vigil check`), and refuse what it would die of.
     `time_scale` is the one number by which all times of policy and engine tables were multiplied (tests run faster than
     life).
     """
@@ -41,6 +42,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     api_key_env: str | None = None
     on_timeout: Literal["leave", "stop"] = "leave"
     attached: bool = False
+    check: bool = True
     policy: Policy = Policy()
     time_scale: float = 1.0
 

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from vigil import __version__
-from vigil.cli import diagnose, diff, logs, ps, replay, run, show, stop, up, wait
+from vigil.cli import check, diagnose, diff, logs, ps, replay, run, show, stop, up, wait
 from vigil.cli.saying import mention, open_streams
 from vigil.errors import VigilError
 from vigil.screen import hide_secrets, plain
@@ -28,8 +28,8 @@ app = typer.Typer(
 COMMAND_FOLLOWS = {
     "allow_interspersed_args": False
 }  # as with `env` and `docker run`: what comes after it is the server's
-for module in (up, wait, run, ps, show, logs, stop, diagnose, diff, replay):
-    settings = COMMAND_FOLLOWS if module in {up, run} else None
+for module in (up, check, wait, run, ps, show, logs, stop, diagnose, diff, replay):
+    settings = COMMAND_FOLLOWS if module in {up, run, check} else None
     app.command(name=module.__name__.rpartition(".")[2], context_settings=settings)(module.command)
 
 

@@ -94,6 +94,7 @@ Follow = Annotated[bool, typer.Option("--follow", help="Go on watching once it i
 OnTimeout = Annotated[
     str, typer.Option("--on-timeout", metavar="WHAT", help="leave or stop it when it stalled or timed out.")
 ]
+NoCheck = Annotated[bool, typer.Option("--no-check", help="Start it whatever `vigil check` would say.")]
 OnVerdict = Annotated[
     str | None, typer.Option("--on-verdict", metavar="COMMAND", help="Run this with each verdict's JSON on its input.")
 ]

@@ -41,6 +41,7 @@ def command(
         log=log,
         on_timeout=choice(on_timeout, ("leave", "stop"), "--on-timeout"),  # type: ignore[arg-type]
         attached=attached,
+        check=False,
         policy=policy(timeout, time_scale),
         time_scale=time_scale,
     )

@@ -32,6 +32,7 @@ def command(
     follow: options.Follow = False,
     attached: Attached = False,
     on_timeout: options.OnTimeout = "leave",
+    no_check: options.NoCheck = False,
     on_verdict: options.OnVerdict = None,
     json: options.Json = False,
     trace: options.Trace = None,
@@ -59,6 +60,7 @@ def command(
         api_key_env=api_key_env,
         on_timeout=choice(on_timeout, ("leave", "stop"), "--on-timeout"),  # type: ignore[arg-type]
         attached=attached,
+        check=not no_check,
         policy=policy(timeout, time_scale),
         time_scale=time_scale,
     )

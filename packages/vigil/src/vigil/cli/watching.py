@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from vigil.cli.drawing import Drawing, drawing_for
+from vigil.cli.findings import text_of as text_of_report
 from vigil.cli.missing import told, unknown_address
 from vigil.cli.render import text_of
 from vigil.cli.saying import mention, say
@@ -82,6 +83,8 @@ async def _watch(plan: Plan, manner: Manner, shown: list[str]) -> Verdict:
         note = unknown_address(plan, watch.session.state)
         if note is not None:
             mention(note)
+        if watch.report is not None and watch.report.findings:
+            mention(text_of_report(watch.report))
         tasks.start_soon(drawing.keep, watch)
         last: Word | None = None
         async for verdict in watch:

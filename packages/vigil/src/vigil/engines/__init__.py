@@ -3,7 +3,7 @@
 from vigil.engines.address import Address, address, asks_speculation, served_model
 from vigil.engines.describe import phase_table
 from vigil.engines.kept import worth_keeping
-from vigil.engines.registry import TABLES, detect, detect_text, engine_version, table
+from vigil.engines.registry import TABLES, detect, detect_text, engine_version, find, table
 
 __all__ = [
     "TABLES",
@@ -13,6 +13,7 @@ __all__ = [
     "detect",
     "detect_text",
     "engine_version",
+    "find",
     "phase_table",
     "served_model",
     "table",

@@ -1,7 +1,7 @@
 """How to reach a host, and what runs there for us: the desk for requests, an observer for watching."""
 
-from vigil.hosts.call import CommandError, PortError, call
+from vigil.hosts.call import CommandError, PortError, call, look_ahead
 from vigil.hosts.link import Link, open_link, why_ended
 from vigil.hosts.reach import Reach, reach_of
 
-__all__ = ["CommandError", "Link", "PortError", "Reach", "call", "open_link", "reach_of", "why_ended"]
+__all__ = ["CommandError", "Link", "PortError", "Reach", "call", "look_ahead", "open_link", "reach_of", "why_ended"]

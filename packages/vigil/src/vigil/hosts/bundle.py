@@ -46,7 +46,7 @@ from vigil_beside.{room} import {module}
 """
 
 
-_ROOMS = ("observer", "launcher", "survey")
+_ROOMS = ("observer", "launcher", "survey", "scout")
 _PACKAGES = {"vigil_beside": "", **{f"vigil_beside.{room}": "" for room in _ROOMS}}
 Place = tuple[str, str]
 """A room and a module of it."""

@@ -50,6 +50,15 @@ async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any)
     not be asked.
     """
     request = program("launcher", "desk", json.dumps({"verb": verb, "args": args}), _BESIDES.get(verb, ()))
+    return await _ask(reach, request, timeout_s)
+
+
+async def look_ahead(reach: Reach, question: dict[str, Any], *, timeout_s: float = 60.0) -> dict[str, Any]:
+    """Ask the scout on the host what is there of a command (see `vigil.scout.desk.Question`); raises as `call` does."""
+    return await _ask(reach, program("scout", "desk", json.dumps(question)), timeout_s)
+
+
+async def _ask(reach: Reach, request: bytes, timeout_s: float) -> dict[str, Any]:
     try:
         process = await anyio.open_process(reach.command, stderr=subprocess.PIPE, start_new_session=True)
     except OSError as error:

@@ -20,8 +20,11 @@ from vigil.errors import HostError, NoPythonError, VigilError
 from vigil.facts import AnyFact, Lost, Reached, Refused, Ticked, Troubled
 from vigil.hosts import Link, Reach, open_link, reach_of, why_ended
 from vigil.plan import Plan
+from vigil.preflight import Report
+from vigil.preflight.finding import kinds
 from vigil.store import History
 from vigil.supervise import start
+from vigil.supervise.ahead import check
 from vigil.supervise.changed import FAILED, Found, look_back, with_changes
 from vigil.supervise.session import Session, settled
 from vigil.supervise.spec import command_of, watch_command
@@ -57,6 +60,7 @@ class Watch:
         self.for_s = for_s
         self.reach: Reach = reach_of(plan.on, plan.reach)
         self.launched: start.Started | None = None
+        self.report: Report | None = None  # of the check before the start
         self.over = False
         self.stopped = False  # by us, since the user asked for that (`on_timeout`)
         self._warnings: list[str] = []
@@ -95,7 +99,9 @@ class Watch:
 
     async def _begin(self) -> None:
         """Start the command, or take up what was started under the plan's name."""
-        if self.plan.command:
+        if self.plan.command and self.plan.check and (ahead := await self._look_ahead()) is not None:
+            self._refused = ahead
+        elif self.plan.command:
             begun = await start.begin(self.plan, self.session, self.reach)
             self.launched = begun if isinstance(begun, start.Started) else None
             self._refused = begun if isinstance(begun, Refused) else None
@@ -108,6 +114,23 @@ class Watch:
             self.plan = msgspec.structs.replace(self.plan, name=self.launched.name)
             self._began_s = self.launched.began_s
         self._open_trace()
+
+    async def _look_ahead(self) -> Refused | None:
+        """Check the command before the start; return its refusal, or None where nothing fatal was found."""
+        self.report = await check(self.plan)
+        fatal = self.report.fatal
+        if not fatal:
+            return None
+        first, kind = fatal[0], kinds()[fatal[0].code]
+        return Refused(
+            at_s=0.0,
+            what="check",
+            text=first.text,
+            code=first.code,
+            cause_kind=kind.kind,
+            title=kind.title,
+            advice=first.advice,
+        )
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

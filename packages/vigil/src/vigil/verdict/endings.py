@@ -32,12 +32,26 @@ def refused(view: View) -> Judgement | None:
     if said is None:
         return None
     cause = replace(_REFUSALS[said.what], text=said.text)
+    if said.what == "check":
+        cause = replace(
+            cause, code=said.code, kind=said.cause_kind, title=said.title, advice=said.advice, fingerprint=said.code
+        )
     seen = (Evidence(text=said.text, fact=view.state.process.root_fact),)
     reason = f"{said.text}; nothing was started"
     return Judgement(word=Word.REFUSED, reason=reason, cause=cause, evidence=seen)
 
 
 _REFUSALS = {
+    "check": Cause(
+        code="",
+        kind="",
+        title="",
+        text="",
+        advice="",
+        fingerprint="",
+        sure=1.0,
+        retry=False,
+    ),
     "port": Cause(
         code="PORT001",
         kind="port_in_use",

@@ -1,0 +1,48 @@
+"""`vigil check`: what a command would die of, before it is started."""
+
+from typing import Annotated
+
+import anyio
+import msgspec
+import typer
+
+from vigil.cli import options
+from vigil.cli.checks import checked
+from vigil.cli.options import environment
+
+REFUSED = 3
+CommandLine = Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The server's command line.")]
+Deep = Annotated[
+    bool, typer.Option("--deep", help="Also what takes seconds: every tensor's header, hashes of the engine's files.")
+]
+
+
+def command(
+    words: CommandLine,
+    on: options.On = None,
+    reach: options.ReachOption = None,
+    env: options.Env = None,
+    env_file: options.EnvFile = None,
+    cwd: options.Cwd = None,
+    engine: options.Engine = None,
+    deep: Deep = False,
+    json: options.Json = False,
+) -> None:
+    """Say what a command would die of on its host, and how it would be right; nothing is started."""
+    from vigil.cli.findings import text_of
+    from vigil.plan import Plan
+    from vigil.screen import plain_json
+    from vigil.supervise.ahead import check
+
+    plan = Plan(
+        command=tuple(words),
+        env=environment(env, env_file),
+        cwd=cwd or options.here(on, reach),
+        on=on,
+        reach=reach,
+        engine=options.engine_name(engine),
+    )
+    report = anyio.run(lambda: check(checked(plan), deep=deep))
+    print(plain_json(msgspec.json.encode(report).decode()) if json else text_of(report))
+    if report.fatal:
+        raise typer.Exit(REFUSED)

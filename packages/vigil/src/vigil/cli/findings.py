@@ -1,0 +1,61 @@
+"""A report of `vigil check` in words: each finding under the words that it is about, and the command as it would be right."""
+
+import shlex
+
+from vigil.cli.render import wrapped
+from vigil.preflight import Finding, Report
+from vigil.preflight.finding import kinds
+from vigil.screen import hide_in_command, plain
+
+SHOWN_CHARS = 160
+AROUND_CHARS = 60
+
+
+def text_of(report: Report) -> str:
+    """Return a report for people. Nothing in it can move or colour the terminal."""
+    lines = [_head(report)]
+    for one in report.findings:
+        lines += ["", *lines_of(one, report.words)]
+    if report.corrected is not None:
+        lines += ["", "  as it would be right:", "", "    " + _joined(report.corrected)]
+    lines += ["", *(f"  not looked at: {plain(one, 300)}" for one in report.unseen)]
+    return "\n".join(lines).rstrip()
+
+
+def _head(report: Report) -> str:
+    fatal, others = len(report.fatal), len(report.findings) - len(report.fatal)
+    engine = "" if report.engine == "generic" else f"  {report.engine} {report.version or ''}".rstrip()
+    if not report.findings:
+        return f"nothing found that it would die of{engine}"
+    what = [f"{fatal} it would die of" if fatal else "", f"{others} to know" if others else ""]
+    return f"{', '.join(filter(None, what))}{engine}"
+
+
+def lines_of(finding: Finding, words: tuple[str, ...]) -> list[str]:
+    """Return one finding: its code, the words underlined, what is wrong, what to do."""
+    kind = kinds().get(finding.code)
+    lines = [f"  {finding.code}  {finding.severity.value}: {kind.title if kind else finding.code}"]
+    lines += _underlined(finding, words)
+    lines += wrapped(plain(finding.text, 600), first="    ", then="    ")
+    if finding.advice:
+        lines += wrapped(f"what to do: {plain(finding.advice, 900)}", first="    ", then="      ")
+    if finding.seen:
+        lines += wrapped(f"known from: {plain(finding.seen, 300)}", first="    ", then="      ")
+    return lines
+
+
+def _underlined(finding: Finding, words: tuple[str, ...]) -> list[str]:
+    """Return the piece of the command around a finding's words, and a line of carets below them."""
+    if finding.at is None or finding.at >= len(words):
+        return []
+    shown = [plain(shlex.quote(word), SHOWN_CHARS) for word in hide_in_command(words)]
+    before = " ".join(shown[: finding.at])
+    piece = " ".join(shown[finding.at : finding.at + finding.count])
+    after = " ".join(shown[finding.at + finding.count :])
+    before = ("..." + before[-AROUND_CHARS:] if len(before) > AROUND_CHARS else before) + (" " if before else "")
+    after = (" " if after else "") + (after[:AROUND_CHARS] + "..." if len(after) > AROUND_CHARS else after)
+    return [f"    {before}{piece}{after}".rstrip(), f"    {' ' * len(before)}{'^' * len(piece)}"]
+
+
+def _joined(words: tuple[str, ...]) -> str:
+    return plain(shlex.join(hide_in_command(words)), 4000)

@@ -1,0 +1,74 @@
+"""Look ahead of a start: have the scout look at its host, and put the command through the checks."""
+
+from typing import Any
+
+import msgspec
+
+from vigil.engines import address, find, worth_keeping
+from vigil.engines.commandline import assignments
+from vigil.errors import VigilError
+from vigil.hosts import look_ahead, reach_of
+from vigil.plan import Plan
+from vigil.preflight import Command, Report, Sight, examine
+from vigil.supervise.session import table_of
+
+PATIENCE_S = 60.0
+
+
+async def check(plan: Plan, *, deep: bool = False) -> Report:
+    """Return what the plan's command would die of on its host.
+
+    A host that cannot be asked leaves the command alone to be checked; the report says so.
+    """
+    reach = reach_of(plan.on, plan.reach)
+    command = command_of(plan)
+    if command.engine == "generic":
+        return examine(command, Sight())  # of a program that we do not know there is nothing to look for
+    try:
+        seen = sight_of(await look_ahead(reach, question_of(plan, command, deep=deep), timeout_s=PATIENCE_S))
+    except VigilError as error:
+        seen = Sight(troubles=(f"{reach.label} could not be looked at, the command alone was checked: {error}",))
+    return examine(command, seen)
+
+
+def command_of(plan: Plan) -> Command:
+    """Return the plan's command as it is checked."""
+    table = table_of(plan)
+    seen, before, own = find(plan.command)
+    if seen.name != table.name:
+        before, own = (), (*before, *own)
+    env = {**plan.env, **assignments(before)}
+    return Command(words=(*before, *own), own=len(before), engine=table.name, env=env)
+
+
+def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
+    """Return what the scout is asked."""
+    table = table_of(plan)
+    kept = worth_keeping(table, plan.command, plan.env)
+    where = address(table, plan.command, plan.env)
+    return {
+        "engine": table.name,
+        "words": list(command.words),
+        "own": list(command.words[command.own :]),
+        "env": plan.env,
+        "cwd": plan.cwd,
+        "models": kept["models"],
+        "packages": kept["packages"],
+        "port": where.port if where is not None else 0,
+        "address": where.host if where is not None else "",
+        "deep": deep,
+    }
+
+
+def sight_of(answer: dict[str, Any]) -> Sight:
+    """Turn the scout's answer into a sight, part by part: one that cannot be read is a trouble, and the others count."""
+    parts: dict[str, Any] = {}
+    troubles = [str(one) for one in answer.get("troubles") or ()]
+    for field in msgspec.structs.fields(Sight):
+        if field.name == "troubles" or field.name not in answer:
+            continue
+        try:
+            parts[field.name] = msgspec.convert(answer[field.name], field.type)
+        except msgspec.ValidationError as error:
+            troubles.append(f"{field.name}: what the host answered cannot be read: {error}")
+    return Sight(**parts, troubles=tuple(troubles))
