@@ -45,7 +45,7 @@ class Gpu(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The host."""
+    """The host. What was not seen is empty or None; a driver or a limit that is None was looked for, and there is none."""
 
     boot_id: str = ""
     host: str = ""
@@ -54,9 +54,9 @@ class Machine(msgspec.Struct, frozen=True):
     cpus: int | None = None
     memory_total_bytes: int | None = None
     memory_free_bytes: int | None = None
-    memory_limit_bytes: int | None = None
+    memory_limit_bytes: int | msgspec.UnsetType | None = msgspec.UNSET
     limits: dict[str, int | None] = {}
-    driver: str | None = None
+    driver: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class Weight(msgspec.Struct, frozen=True):
