@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from vigil_cli import FAKES, Result, Vigil
 
 from launcher.wheels import make_environment, site_of
@@ -190,6 +191,25 @@ def test_diff_of_a_start_that_is_not_there_lists_those_that_are(vigil: Vigil) ->
         done = vigil("diff", "s", *words)
         assert (done.rc, done.out) == (2, "")
         assert re.fullmatch(rf"vigil: no start of s is called {words[-1]}; there are 1 \(\w+, ready\)\n", done.err)
+
+
+@pytest.mark.parametrize("words", [("1", "1"), ("2", "2"), ("2",), ("000001", "1")])
+def test_diff_of_a_start_with_itself_is_refused_in_one_line(vigil: Vigil, words: tuple[str, ...]) -> None:
+    good(vigil)
+    good(vigil)
+    done = vigil("diff", "s", *words)
+    assert (done.rc, done.out) == (2, "")
+    told = rf"vigil: start {int(words[0])} of s would be compared with itself: name two; there are 1 \(\w+, ready\), 2 \(.*\n"
+    assert re.fullmatch(told, done.err)
+
+
+@pytest.mark.parametrize("words", [("",), ("1", ""), (" \n",)])
+def test_diff_of_a_start_without_a_name_is_refused_in_one_line(vigil: Vigil, words: tuple[str, ...]) -> None:
+    good(vigil)
+    done = vigil("diff", "s", *words)
+    assert (done.rc, done.out) == (2, "")
+    told = r"vigil: a start's name is empty: give its number or its time; there are 1 \(\w+, ready\)\n"
+    assert re.fullmatch(told, done.err)
 
 
 def test_diff_without_a_good_start_says_which_there_are(vigil: Vigil) -> None:
