@@ -232,6 +232,20 @@ def test_start_whose_snapshot_was_lost_is_one_warning(vigil: Vigil) -> None:
     ]
 
 
+def test_start_whose_snapshot_is_broken_is_told_with_its_file_and_why(vigil: Vigil) -> None:
+    good(vigil)
+    (path,) = vigil.state.rglob("snapshot.json")
+    path.write_text('{"schema": 1, "whole"')
+    good(vigil)
+    told = f"what start 1 of s found cannot be read: {path}: it is no JSON: "
+
+    assert vigil("diff", "s", "1").err.startswith(f"vigil: {told}")
+    assert vigil("diff", "s", "1").rc == 1
+    path.unlink()
+    path.mkdir()
+    assert vigil("diff", "s", "1").err == f"vigil: what start 1 of s found cannot be read: {path}: it is no file\n"
+
+
 def test_nothing_of_a_snapshot_can_move_the_terminal(vigil: Vigil) -> None:
     good(vigil)
     done = up(vigil, "--env", "NCCL_ALGO=\x1b[2J\x1b]0;x\x07\nforged line", fake=DIES)

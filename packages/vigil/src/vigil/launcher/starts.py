@@ -195,7 +195,13 @@ def _found(start: Start, patience_s: float) -> Dict[str, Any]:
         "verdict": verdict.get("verdict"),
         "cause": verdict.get("cause"),
         "snapshot": _awaited(start, patience_s if fresh else 0.0),
+        "snapshot_trouble": _trouble(os.path.join(start.folder, state.SNAPSHOT)),
     }
+
+
+def _trouble(path: str) -> Optional[str]:
+    why = state.trouble_with(path)
+    return None if why is None else "%s: %s" % (path, why)
 
 
 def _awaited(start: Start, patience_s: float) -> Dict[str, Any]:

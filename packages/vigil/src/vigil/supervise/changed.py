@@ -95,8 +95,7 @@ def _difference(answer: dict[str, Any], cause: Cause | None) -> Difference:
     snapshots = [read_snapshot(side.get("snapshot") or {}) for side in sides]
     for side, snapshot in zip(sides, snapshots, strict=True):
         if snapshot is None:
-            why = "was kept by another version" if side.get("snapshot") else "was not kept"
-            raise StateError(f"what start {side['number']} of {answer['name']} found {why}")
+            raise StateError(f"what start {side['number']} of {answer['name']} found {_why_not(side)}")
     before, after = snapshots
     assert before is not None  # noqa: S101 - looked at above
     assert after is not None  # noqa: S101 - looked at above
@@ -111,6 +110,14 @@ def _difference(answer: dict[str, Any], cause: Cause | None) -> Difference:
             for told in snapshot.troubles or (() if snapshot.whole else ("it was still being looked at",))
         ),
     )
+
+
+def _why_not(side: dict[str, Any]) -> str:
+    """Return why nothing can be said of what a start found."""
+    if side.get("snapshot"):
+        return "was kept by another version"
+    trouble = side.get("snapshot_trouble")
+    return f"cannot be read: {trouble}" if trouble else "was not kept"
 
 
 def _side(side: dict[str, Any], now: float) -> Side:
