@@ -73,6 +73,28 @@ def test_file_with_a_mistake_is_named_in_one_line_and_the_others_go_on(tmp_path:
     assert "\n" not in mistakes[0]
 
 
+LINES = {
+    "unknown at the top": (MINE.replace("retry = true", "retry = true\nretries = 3"), "line 8: the top: "),
+    "unknown table": (MINE.replace("[[when]]", "[[wen]]"), "line 9: the top: "),
+    "unknown in a way to see it": (MINE.replace("pattern =", "patern ="), "line 11: when[0]: "),
+    "unknown in the second one": (f"{MINE}\n[[when]]\ntext = 'x'\npatern = 'x'\n", "line 19: when[1]: "),
+    "unknown in an advice": (f"{MINE}\n[[when.advice_for]]\nengine = 'vllm'\nadvise = 'x'\n", "line 19: when[0].advice_for[0]: "),
+    "unknown inline": (MINE.replace("retry = true", "retry = true\nadvice_for = [{a = 1}]"), "line 8: advice_for[0]: "),
+    "behind a long string": (MINE.replace("because =", "because = '''\nx = 1\n[[when]]\n'''\nx =", 1), "line 9: the top: "),
+    "wrong type": (MINE.replace('text = "no licence from"', "text = 3"), "line 10: when[0].text: "),
+    "wrong pattern": (MINE.replace(r"(?P<host>\S+)", r"(?P<host>\S+"), "line 11: when[0].pattern: "),
+    "wrong code": (MINE.replace("MINE001", "mine"), "line 2: code: "),
+    "empty text": (MINE.replace('text = "no licence from"', 'text = ""'), "line 10: when[0].text: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", LINES)
+def test_mistake_in_a_field_is_told_with_its_line(tmp_path: Path, mistake: str) -> None:
+    text, told = LINES[mistake]
+    _, mistakes = load_rules(write(tmp_path, bad=text))
+    assert [one[: len(f"{tmp_path / 'bad.toml'}: {told}")] for one in mistakes] == [f"{tmp_path / 'bad.toml'}: {told}"]
+
+
 def test_same_code_in_two_files_is_a_mistake_of_the_second(tmp_path: Path) -> None:
     rules, mistakes = load_rules(write(tmp_path, a=MINE, b=MINE))
     assert len(rules) == 1
