@@ -52,6 +52,20 @@ def test_server_is_diagnosed_by_its_name(vigil: Vigil) -> None:
     assert json.loads(done.out)["cause"]["code"] == "FLAG001"
 
 
+def test_word_that_is_a_file_and_a_servers_name_says_which_was_read_and_names_the_other(vigil: Vigil) -> None:
+    vigil("up", "--name", "s", "--", "sh", "-c", "echo error: invalid argument: --no-such-flag; exit 1")
+    (vigil.folder / "s").write_bytes(TRUNCATED.read_bytes())
+    both = vigil("diagnose", "s", "--json")
+
+    assert json.loads(both.out)["cause"]["code"] == "FILE002"
+    assert both.err == (
+        "vigil: s is a file here and a server's name: this is the file; for the server: vigil diagnose name:s\n"
+    )
+    file, server = vigil("diagnose", "./s", "--json"), vigil("diagnose", "name:s", "--json")
+    assert (json.loads(file.out)["cause"]["code"], file.err) == ("FILE002", "")
+    assert (json.loads(server.out)["cause"]["code"], server.err) == ("FLAG001", "")
+
+
 def test_end_that_only_the_launcher_saw_is_a_cause(vigil: Vigil) -> None:
     vigil("up", "--name", "s", "--", "sh", "-c", "echo loading; kill -SEGV $$")
     done = vigil("diagnose", "s", "--json")

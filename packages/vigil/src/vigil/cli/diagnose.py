@@ -1,4 +1,8 @@
-"""`vigil diagnose`: why a server ended, from a log, or from all that is known of a server by its name."""
+"""`vigil diagnose`: why a server ended, from a log, or from all that is known of a server by its name.
+
+What has a slash, or is there, is a file; all else is a server's name. Where one word could be either, `./X` is the file and
+`name:X` the server.
+"""
 
 import os
 import sys
@@ -16,8 +20,14 @@ if TYPE_CHECKING:
     from vigil.diagnosis.postmortem import Story
     from vigil.diagnosis.rules import Rule
 
+NAMED = "name:"
+
 Sources = Annotated[
-    list[str] | None, typer.Argument(metavar="FILE...|-|NAME", help="Logs; - reads one from standard input.")
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE...|-|NAME",
+        help="Logs; - reads one from standard input. name:X is the server where X is a file, too.",
+    ),
 ]
 Explain = Annotated[str | None, typer.Option("--explain", metavar="CODE", help="Print what a rule says, and stop.")]
 Rules = Annotated[
@@ -67,6 +77,11 @@ def _read(source: str, engine: str | None, rules: "tuple[Rule, ...]", on: str | 
         return autopsy.read_stream(sys.stdin.buffer, "-", engine=engine, rules=rules)
     if not source.strip():
         raise UsageError("a file's name is empty: give FILE..., the NAME of a server, or - for standard input")
-    if on or reach or not ("/" in source or os.path.lexists(source)):
-        return anyio.run(lambda: autopsy.read_server(source, reach_of(on, reach), rules=rules))
+    name = source.removeprefix(NAMED)
+    if on or reach or name != source or not ("/" in source or os.path.lexists(source)):
+        return anyio.run(lambda: autopsy.read_server(name, reach_of(on, reach), rules=rules))
+    if autopsy.is_server_here(source):
+        mention(
+            f"{source} is a file here and a server's name: this is the file; for the server: vigil diagnose {NAMED}{source}"
+        )
     return autopsy.read_file(source, engine=engine, rules=rules)
