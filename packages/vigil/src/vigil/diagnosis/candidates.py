@@ -8,6 +8,7 @@ from vigil.diagnosis.reader import HEAD, Chain, both_ends, frames_above, read_ch
 from vigil.diagnosis.rules import READING, RULES, Needle, Rule, RuleSet, When
 from vigil.diagnosis.stages import Stages
 from vigil.diagnosis.text import LogText
+from vigil.ready_lines import ready_lines
 
 _QUIET = frozenset("WID")
 _QUOTED = "    "
@@ -151,7 +152,7 @@ def read_marks(log: LogText, engine: str | None) -> Marks:
 
     Without them, `ready` is before the first line and `stopped` behind the last.
     """
-    ready = max(log.find_any(READING.ready_texts(engine)), default=-1)
+    ready = max(log.find_any(ready_lines(engine)), default=-1)
     return Marks(ready, min((i for i in log.find_any(READING.stopped) if i > ready), default=len(log)))
 
 

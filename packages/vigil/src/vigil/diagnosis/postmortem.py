@@ -13,6 +13,7 @@ from vigil.diagnosis.sieve import Kept, Sieve
 from vigil.diagnosis.stuck import Stuck
 from vigil.diagnosis.wanted import wanted
 from vigil.engine_table import EngineTable, printed_by, version_in
+from vigil.ready_lines import ready_lines
 
 _VERSION_LINES, _VERSION_CHARS = 400, 400
 
@@ -61,7 +62,6 @@ class Postmortem:
         self._log = log or Log()
         self._table = self._log.table
         self._rules = rules
-        self._any_ready = tuple(text for one in tables for text in one.ready_lines)
         self._version: str | None = None
         self._closing = False
         self._lives = 0
@@ -104,8 +104,8 @@ class Postmortem:
 
     def _examine(self, kept: Kept) -> None:
         self._recognise(kept)
-        ready_texts = self._table.ready_lines if self._table is not None else self._any_ready
-        ready = any(text in line.text for line in kept for text in ready_texts)
+        texts = ready_lines(self._table.name if self._table is not None else None)
+        ready = any(text in line.text for line in kept for text in texts)
         end = msgspec.structs.replace((self._log.end if self._closing else None) or End(), ready=ready)
         found = examine(kept, end, self._table, self._log.file, self._version, self._rules)
         life = _Life(found, ready)

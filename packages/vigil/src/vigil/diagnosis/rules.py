@@ -162,19 +162,12 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     relays: tuple[str, ...]
     harmless: tuple[str, ...]
     harmless_heads: tuple[str, ...]
-    ready: dict[str, tuple[str, ...]]
     stopped: tuple[str, ...]
     gone: tuple[str, ...]
     versions: tuple[str, ...]
     waiting: dict[str, str]
     stage: tuple[Stage, ...]
     stall: tuple[Stall, ...]
-
-    def ready_texts(self, engine: str | None) -> tuple[str, ...]:
-        """Return an engine's own words that it serves; those of all of them where it is not known."""
-        if engine in self.ready:
-            return self.ready[engine]
-        return tuple(text for texts in self.ready.values() for text in texts)
 
 
 class RuleSet:

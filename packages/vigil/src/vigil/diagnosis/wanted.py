@@ -15,6 +15,7 @@ from vigil.diagnosis.rules import OURS, READING, RULES, Reading, Rule, RuleSet
 from vigil.diagnosis.stages import SERVING
 from vigil.diagnosis.upward import IGNORED
 from vigil.engine_table import EngineTable
+from vigil.ready_lines import ready_lines
 
 _USAGE_LINES = 600
 """SGLang 0.5.23 prints 478 lines of usage."""
@@ -67,8 +68,7 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
     yield from rules.texts
     for texts in (reading.relays, reading.harmless, reading.harmless_heads, reading.stopped):
         yield from texts
-    yield from (text for texts in reading.ready.values() for text in texts)
-    yield from (*reading.gone, *reading.versions)
+    yield from (*ready_lines(None), *reading.gone, *reading.versions)
     yield from (text for stage in reading.stage for text in stage.texts)
     yield from (stall.text for stall in reading.stall)
     yield from (HEAD, FRAME, *CHAINED, *USAGES, *ERROR_WORDS)
