@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from vigil.diagnosis.reader import HEAD, Chain, both_ends, frames_above, read_chains, usage_lines
-from vigil.diagnosis.rules import READING, RULES, Needle, Rule, RuleSet, When
+from vigil.diagnosis.rules import Needle, Rule, RuleSet, When, how_to_read, known_rules
 from vigil.diagnosis.stages import Stages
 from vigil.diagnosis.text import LogText
 from vigil.ready_lines import ready_lines
@@ -143,7 +143,7 @@ class _Gathering:
                     return
         # An exception without words that led to another one (StopIteration, KeyError) is how Python looks things up.
         raised = next((one for one in loud if one.message), loud[0])
-        found = known[raised.index] or Candidate(index=raised.index, rule=RULES["EXC000"])
+        found = known[raised.index] or Candidate(index=raised.index, rule=known_rules()["EXC000"])
         self.by_line[raised.index] = msgspec.structs.replace(found, head=chain.head, where=raised.where)
 
 
@@ -153,15 +153,15 @@ def read_marks(log: LogText, engine: str | None) -> Marks:
     Without them, `ready` is before the first line and `stopped` behind the last.
     """
     ready = max(log.find_any(ready_lines(engine)), default=-1)
-    return Marks(ready, min((i for i in log.find_any(READING.stopped) if i > ready), default=len(log)))
+    return Marks(ready, min((i for i in log.find_any(how_to_read().stopped) if i > ready), default=len(log)))
 
 
 def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
     """Return what the attempt shows after it last said that it served; one candidate for each chain of exceptions."""
     marks = read_marks(log, engine)
     chains = read_chains(log, marks.ready)
-    relays = log.find_any(READING.relays)
-    muted = log.find_any(READING.harmless) | usage_lines(log) | {i for chain in chains for i in chain.inside}
+    relays = log.find_any(how_to_read().relays)
+    muted = log.find_any(how_to_read().harmless) | usage_lines(log) | {i for chain in chains for i in chain.inside}
     first = {chain.head for chain in chains}
     heads = {raised.index: chain.head for chain in chains for raised in chain.raised}
     gathering = _Gathering(log, muted - first, relays, heads)
@@ -188,7 +188,7 @@ def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:
             continue  # what a traceback quotes, where its end was not kept
         called_error = line.level == "E" or (not line.level and _ERROR_FIRST.match(line.body))
         if called_error and marks.ready < index < marks.stopped:
-            return _in_its_stage(Candidate(index=index, rule=RULES["ERR000"]), evidence.stages)
+            return _in_its_stage(Candidate(index=index, rule=known_rules()["ERR000"]), evidence.stages)
     return None
 
 
@@ -204,7 +204,7 @@ def _handled(log: LogText, chain: Chain) -> bool:
     head = log.read(chain.head)
     if head.level in _QUIET:
         return True
-    if any(text in log.texts[raised.index] for raised in chain.raised[1:] for text in READING.gone):
+    if any(text in log.texts[raised.index] for raised in chain.raised[1:] for text in how_to_read().gone):
         return False  # one request told of it, and the engine ended
-    told = log.last_before(READING.harmless_heads, chain.head + 1)
+    told = log.last_before(how_to_read().harmless_heads, chain.head + 1)
     return told is not None and log.apart(told, chain.head) <= _JUST_BEFORE and log.read(told).process == head.process

@@ -11,7 +11,7 @@ from vigil.diagnosis.cause import Cause, End
 from vigil.diagnosis.flow import Flow
 from vigil.diagnosis.health import DEAD, answers_after_death, find_misleading
 from vigil.diagnosis.literals import Literals
-from vigil.diagnosis.rules import OURS, READING, RULES, Rule, RuleSet
+from vigil.diagnosis.rules import Rule, RuleSet, how_to_read, known_rule_set, known_rules
 from vigil.diagnosis.select import Choice, choose, first_sign, others
 from vigil.diagnosis.speculation import find_idle_speculation
 from vigil.diagnosis.stuck import Stuck, find_stuck
@@ -96,7 +96,7 @@ def _choose(log: LogText, end: End, evidence: Evidence, flow: Flow, setting: Set
         if not end.died and answers_after_death(flow, died.line):
             why = tell(log, choice, setting)
             groups = (("why", f"{why.title} ({why.code}). {why.advice}"),)
-            lying = msgspec.structs.replace(died, rule=RULES[DEAD], kind="", when=None, groups=groups)
+            lying = msgspec.structs.replace(died, rule=known_rules()[DEAD], kind="", when=None, groups=groups)
             return Choice(lying, min(choice.sure, _HEALTH_SURE)), choice
         return (choice,)
     if choice is not None:
@@ -109,20 +109,22 @@ def _serving(log: LogText, evidence: Evidence, flow: Flow) -> tuple[Choice, ...]
     seen = find_misleading(log, flow, evidence.marks)
     if seen is not None:
         groups = (("why", _SILENT_END),) if seen.code == DEAD else ()
-        return (Choice(Candidate(index=seen.at, rule=RULES[seen.code], level=0, groups=groups), _HEALTH_SURE),)
+        return (Choice(Candidate(index=seen.at, rule=known_rules()[seen.code], level=0, groups=groups), _HEALTH_SURE),)
     if evidence.lasting:
         return (Choice(evidence.lasting[0], _LASTING_SURE),)
     idle = find_idle_speculation(log)
     if idle is not None:
         groups = (("found", idle.found),)
-        return (Choice(Candidate(index=idle.at, rule=RULES[idle.code], level=0, groups=groups), _SPECULATION_SURE),)
+        return (
+            Choice(Candidate(index=idle.at, rule=known_rules()[idle.code], level=0, groups=groups), _SPECULATION_SURE),
+        )
     return None
 
 
 def _stand(
     lines: Sequence[Line], log: LogText, table: EngineTable | None, evidence: Evidence, flow: Flow
 ) -> Stuck | None:
-    if any(index < evidence.marks.stopped for index in log.find_any(READING.relays)):
+    if any(index < evidence.marks.stopped for index in log.find_any(how_to_read().relays)):
         return None  # it ended, though nothing says why
     return None if _served(evidence, flow) else find_stuck(lines, log, table)
 
@@ -138,9 +140,9 @@ def _other_sure(candidate: Candidate) -> float:
 
 @lru_cache(maxsize=8)
 def _rule_set(users: tuple[Rule, ...]) -> RuleSet:
-    return RuleSet(RULES.values(), users) if users else OURS
+    return RuleSet(known_rules().values(), users) if users else known_rule_set()
 
 
 @lru_cache(maxsize=8)
 def _literals(users: tuple[Rule, ...]) -> Literals:
-    return Literals(searched(_rule_set(users), READING))
+    return Literals(searched(_rule_set(users), how_to_read()))

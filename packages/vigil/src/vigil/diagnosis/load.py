@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from vigil.diagnosis.places import line_of
-from vigil.diagnosis.rules import RULES, Rule, check_rule
+from vigil.diagnosis.rules import Rule, check_rule, known_rules
 
 _LARGEST_BYTES = 1 << 20
 _NEWLINE = b"\n"
@@ -84,7 +84,7 @@ def _check(rule: Rule) -> str:
     """Return what is wrong with a rule that has the right form, or nothing."""
     if not _CODE.fullmatch(rule.code):
         return f"code: {rule.code!r} is not letters followed by three digits, as MINE001"
-    if rule.code in RULES:
+    if rule.code in known_rules():
         return f"code: {rule.code} is one of vigil's own"
     if not rule.when:
         return "when: a rule needs one way to see the failure"

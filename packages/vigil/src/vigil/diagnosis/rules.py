@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
@@ -245,14 +245,23 @@ def _rule(name: str) -> Rule:
     return rule
 
 
-def _all_rules() -> dict[str, Rule]:
+# Read once, when a diagnosis first asks: that takes some 60 ms, and most commands never do. A rule that breaks the form is a
+# fault of ours that any test shows.
+@cache
+def known_rules() -> dict[str, Rule]:
+    """Return our own rules by code."""
     folder = resources.files("vigil.diagnosis") / "rules"
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
     return {rule.code: rule for rule in map(_rule, names)}
 
 
-# Read at import: a rule that breaks the form is a fault of ours that any test shows; nothing is read while diagnosing.
-RULES = _all_rules()
-OURS = RuleSet(RULES.values())
-NEEDLES = OURS.needles
-READING = msgspec.convert(_load("reading.toml"), Reading)
+@cache
+def known_rule_set() -> RuleSet:
+    """Return our own rules, ready to be asked."""
+    return RuleSet(known_rules().values())
+
+
+@cache
+def how_to_read() -> Reading:
+    """Return how logs are read, whatever the rule."""
+    return msgspec.convert(_load("reading.toml"), Reading)

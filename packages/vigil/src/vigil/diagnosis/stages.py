@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 
-from vigil.diagnosis.rules import READING
+from vigil.diagnosis.rules import how_to_read
 from vigil.diagnosis.text import LogText
 
 SERVING = "serving"
@@ -17,7 +17,7 @@ class Stages:
 
     def __init__(self, log: LogText) -> None:
         turns = sorted(
-            {(index, stage.name) for stage in READING.stage for text in stage.texts for index in log.find(text)}
+            {(index, stage.name) for stage in how_to_read().stage for text in stage.texts for index in log.find(text)}
         )
         self._lines: list[int] = []
         self._names: list[str] = []
