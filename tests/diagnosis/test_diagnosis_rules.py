@@ -109,6 +109,13 @@ def test_advice_names_the_flag_of_this_version(version: str | None, flag: str) -
     assert flag in cause.advice
 
 
+def test_advice_names_the_whole_number_that_cannot_be_divided() -> None:
+    text = "ValueError: Weight input_size_per_partition = 4736 is not divisible by min_thread_k = 128."
+    cause = examine(as_lines(text), End(code=1), table("vllm")).cause
+    assert cause is not None
+    assert "(4736) must be a multiple of 128" in cause.advice
+
+
 def test_version_is_read_from_the_log_where_it_is_not_given() -> None:
     log = f"INFO 06-15 09:00:00 [api_server.py:1287] vLLM API server version 0.9.1\n{CAPTURE}"
     rule = known_rules()["MEM004"]
