@@ -144,6 +144,24 @@ def test_rules_of_ones_own_can_neither_hold_us_up_nor_move_the_terminal(vigil: V
     assert "\x1b" not in done.out + done.err
 
 
+def test_rule_that_takes_for_ever_is_named_once_and_left_out(vigil: Vigil) -> None:
+    rules = vigil.folder / "rules"
+    rules.mkdir()
+    head = 'title = "a"\nkind = "other"\nbecause = "b"\nadvice = "c"\nretry = true\n'
+    slow, good = "[[when]]\ntext = 'aaaa'\npattern = '(a+)+$'\n", "[[when]]\ntext = 'own trouble'\n"
+    (rules / "slow.toml").write_text(f'code = "SLOW001"\n{head}{slow}')
+    (rules / "good.toml").write_text(f'code = "GOOD001"\n{head}{good}')
+    for name in ("one.log", "two.log"):
+        (vigil.folder / name).write_text(f"RuntimeError: {'a' * 900}!{'b' * 60_000}\nRuntimeError: own trouble\n" * 50)
+    done = vigil("diagnose", "--rules", str(rules), "one.log", "two.log", "--json")
+
+    assert done.rc == 0
+    assert done.err == (
+        "vigil: rule SLOW001: when[0].pattern takes too long on the lines of one.log: the rule is left out from here on\n"
+    )
+    assert [json.loads(line)["cause"]["code"] for line in done.out.splitlines()] == ["GOOD001", "GOOD001"]
+
+
 def test_one_bad_file_does_not_stop_the_others(vigil: Vigil) -> None:
     done = vigil("diagnose", "/no/such.log", str(TRUNCATED), "--json")
 

@@ -55,7 +55,7 @@ def test_without_users_rules_the_same_lines_have_our_cause(tmp_path: Path) -> No
         (MINE.replace('kind = "licence"', "kind = licence"), "at line 4, column 8"),
         (MINE.replace("[[when]]", "[[wen]]"), "the top: Object contains unknown field `wen`"),
         (MINE.replace('text = "no licence from"', "text = 3"), "when[0].text: Expected `str`, got `int`"),
-        (MINE.replace(r"(?P<host>\S+)", r"(?P<host>\S+"), "when[0].pattern: missing ), unterminated subpattern"),
+        (MINE.replace(r"(?P<host>\S+)", r"(?P<host>\S+"), "when[0].pattern: missing ) at position"),
         (MINE.replace("MINE001", "PORT001"), "code: PORT001 is one of vigil's own"),
         (MINE.replace("MINE001", "mine"), "code: 'mine' is not letters followed by three digits"),
         (MINE.replace("retry = true", ""), "missing required field `retry`"),

@@ -15,6 +15,7 @@ import typer
 from vigil.cli import options
 from vigil.cli.saying import mention, say
 from vigil.errors import UsageError
+from vigil.screen import plain
 
 if TYPE_CHECKING:
     from vigil.diagnosis.postmortem import Story
@@ -46,6 +47,7 @@ def command(
 ) -> None:
     """Say why a server ended: the first failure that explains the others, and what to do about it."""
     from vigil.cli.causes import own_rules, rule_text, story_json, story_text
+    from vigil.diagnosis.rules import without
 
     known = own_rules(rules) if rules is not None else ()
     if explain is not None:
@@ -62,11 +64,21 @@ def command(
             if len(sources) > 1:
                 mention(str(error))
             continue
+        _name_slow(story, source)
+        known = without(known, story.slow_rules)
         if not say(story_json(story) if json else ("\n" if number else "") + story_text(story, source)):
             mention("what was found could not be written: is the disk full?")
             raise typer.Exit(1)
     if wrong:
         raise typer.Exit(2) if len(sources) > 1 else wrong[0]
+
+
+def _name_slow(story: "Story", source: str) -> None:
+    for slow in story.slow_rules:
+        told = (
+            f"rule {slow.code}: {slow.field} takes too long on the lines of {source}: the rule is left out from here on"
+        )
+        mention(plain(told, 600))
 
 
 def _read(source: str, engine: str | None, rules: "tuple[Rule, ...]", on: str | None, reach: str | None) -> "Story":

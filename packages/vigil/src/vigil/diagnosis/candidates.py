@@ -157,7 +157,11 @@ def read_marks(log: LogText, engine: str | None) -> Marks:
 
 
 def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
-    """Return what the attempt shows after it last said that it served; one candidate for each chain of exceptions."""
+    """Return what the attempt shows after it last said that it served; one candidate for each chain of exceptions.
+
+    Raises `TooSlowError` where a user's rule takes too long.
+    """
+    rules.begin()
     marks = read_marks(log, engine)
     chains = read_chains(log, marks.ready)
     relays = log.find_any(how_to_read().relays)

@@ -11,7 +11,8 @@ from vigil.diagnosis.cause import Cause, End
 from vigil.diagnosis.flow import Flow
 from vigil.diagnosis.health import DEAD, answers_after_death, find_misleading
 from vigil.diagnosis.literals import Literals
-from vigil.diagnosis.rules import Rule, RuleSet, how_to_read, known_rule_set, known_rules
+from vigil.diagnosis.patience import SlowRule, TooSlowError
+from vigil.diagnosis.rules import Rule, RuleSet, how_to_read, known_rule_set, known_rules, without
 from vigil.diagnosis.select import Choice, choose, first_sign, others
 from vigil.diagnosis.speculation import find_idle_speculation
 from vigil.diagnosis.stuck import Stuck, find_stuck
@@ -35,13 +36,15 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     `candidates` are at most two others that could be the cause, best first. `stuck` is given only without a cause, for
     an attempt that is not known to have ended and never said that it serves. `repeated`: what an attempt without a
-    cause, which never served, died of if the one before it looked like it.
+    cause, which never served, died of if the one before it looked like it. `slow`: users' rules that took too long, and
+    were left out.
     """
 
     cause: Cause | None
     candidates: tuple[Cause, ...]
     stuck: Stuck | None
     repeated: Cause | None = None
+    slow: tuple[SlowRule, ...] = ()
 
 
 def examine(  # noqa: PLR0913, PLR0917 - an attempt is known by no less
@@ -58,6 +61,25 @@ def examine(  # noqa: PLR0913, PLR0917 - an attempt is known by no less
     main process ended; `table` describes its engine; `file` names the log in the causes; `version` is the engine's,
     looked for in the lines where it is not given; `rules` are a user's own, which go before ours.
     """
+    slow: list[SlowRule] = []
+    while True:
+        try:
+            found = _examine(lines, end, table, file, version, rules)
+        except TooSlowError as error:  # told as if that rule had never been there
+            slow.append(error.slow)
+            rules = without(rules, [error.slow])
+        else:
+            return msgspec.structs.replace(found, slow=tuple(slow)) if slow else found
+
+
+def _examine(  # noqa: PLR0913, PLR0917 - as above
+    lines: Sequence[Line],
+    end: End,
+    table: EngineTable | None,
+    file: str | None,
+    version: str | None,
+    rules: Sequence[Rule],
+) -> Findings:
     log = LogText(lines, _literals(tuple(rules)))
     engine = table.name if table is not None else None
     setting = Setting(engine, version or find_version(log, table), file)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from vigil.diagnosis.patience import wrong_with
 from vigil.diagnosis.places import line_of
 from vigil.diagnosis.rules import Rule, check_rule, known_rules
 
@@ -88,7 +89,7 @@ def _check(rule: Rule) -> str:
         return f"code: {rule.code} is one of vigil's own"
     if not rule.when:
         return "when: a rule needs one way to see the failure"
-    wrong = check_rule(rule)
+    wrong = check_rule(rule, wrong_with)
     if wrong:
         return wrong
     for place, sample in enumerate(rule.match):

@@ -8,7 +8,8 @@ from vigil.diagnosis.blocks import Blocks
 from vigil.diagnosis.cause import Cause, End
 from vigil.diagnosis.find import Findings, examine
 from vigil.diagnosis.lives import Lives
-from vigil.diagnosis.rules import Rule
+from vigil.diagnosis.patience import SlowRule
+from vigil.diagnosis.rules import Rule, without
 from vigil.diagnosis.sieve import Kept, Sieve
 from vigil.diagnosis.stuck import Stuck
 from vigil.diagnosis.wanted import wanted
@@ -22,7 +23,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """What a log tells. `attempts`: lives of the server in it; `alike`: how many of the last ones ended with the same cause.
 
     `ready`: the last life said that it served. `cause` and `candidates` are those of the life that explains the others;
-    `stuck_in`: where a life without a cause stands that has not become ready.
+    `stuck_in`: where a life without a cause stands that has not become ready. `slow_rules`: users' rules that took too
+    long, and were left out from there on.
     """
 
     file: str | None
@@ -34,6 +36,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause | None
     candidates: tuple[Cause, ...]
     stuck_in: Stuck | None
+    slow_rules: tuple[SlowRule, ...] = ()
 
 
 class _Life(msgspec.Struct, frozen=True):
@@ -62,6 +65,7 @@ class Postmortem:
         self._log = log or Log()
         self._table = self._log.table
         self._rules = rules
+        self._slow: tuple[SlowRule, ...] = ()
         self._version: str | None = None
         self._closing = False
         self._lives = 0
@@ -100,6 +104,7 @@ class Postmortem:
             cause=telling.cause if telling else None,
             candidates=telling.candidates if telling else (),
             stuck_in=telling.stuck if telling and telling.cause is None else None,
+            slow_rules=self._slow,
         )
 
     def _examine(self, kept: Kept) -> None:
@@ -108,6 +113,8 @@ class Postmortem:
         ready = any(text in line.text for line in kept for text in texts)
         end = msgspec.structs.replace((self._log.end if self._closing else None) or End(), ready=ready)
         found = examine(kept, end, self._table, self._log.file, self._version, self._rules)
+        self._slow += found.slow
+        self._rules = without(self._rules, found.slow)
         life = _Life(found, ready)
         same = self._last and _fingerprint(life) == _fingerprint(self._last[-1])
         self._alike = self._alike + 1 if same else int(found.cause is not None)
