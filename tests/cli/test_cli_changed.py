@@ -241,6 +241,11 @@ def test_start_whose_snapshot_is_broken_is_told_with_its_file_and_why(vigil: Vig
 
     assert vigil("diff", "s", "1").err.startswith(f"vigil: {told}")
     assert vigil("diff", "s", "1").rc == 1
+    path.write_text('{"schema": 1, "env": []}')
+    told = f"vigil: what start 1 of s found cannot be read: {path}: it has another form\n"
+    assert vigil("diff", "s", "1").err == told
+    path.write_text('{"schema": 2}')
+    assert vigil("diff", "s", "1").err == "vigil: what start 1 of s found was kept by another version\n"
     path.unlink()
     path.mkdir()
     assert vigil("diff", "s", "1").err == f"vigil: what start 1 of s found cannot be read: {path}: it is no file\n"

@@ -195,13 +195,9 @@ def _found(start: Start, patience_s: float) -> Dict[str, Any]:
         "verdict": verdict.get("verdict"),
         "cause": verdict.get("cause"),
         "snapshot": _awaited(start, patience_s if fresh else 0.0),
-        "snapshot_trouble": _trouble(os.path.join(start.folder, state.SNAPSHOT)),
+        "snapshot_file": os.path.join(start.folder, state.SNAPSHOT),
+        "snapshot_trouble": state.trouble_with(os.path.join(start.folder, state.SNAPSHOT)),
     }
-
-
-def _trouble(path: str) -> Optional[str]:
-    why = state.trouble_with(path)
-    return None if why is None else "%s: %s" % (path, why)
 
 
 def _awaited(start: Start, patience_s: float) -> Dict[str, Any]:

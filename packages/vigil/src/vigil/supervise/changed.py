@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from vigil.changes import Change, compare, read_snapshot
+from vigil.changes import SCHEMA, Change, compare, read_snapshot
 from vigil.diagnosis.cause import Cause
 from vigil.errors import StateError, UsageError, VigilError
 from vigil.hosts import Reach, call
@@ -114,10 +114,11 @@ def _difference(answer: dict[str, Any], cause: Cause | None) -> Difference:
 
 def _why_not(side: dict[str, Any]) -> str:
     """Return why nothing can be said of what a start found."""
-    if side.get("snapshot"):
+    found = side.get("snapshot")
+    if found and found.get("schema") != SCHEMA:
         return "was kept by another version"
-    trouble = side.get("snapshot_trouble")
-    return f"cannot be read: {trouble}" if trouble else "was not kept"
+    trouble = "it has another form" if found else side.get("snapshot_trouble")
+    return f"cannot be read: {side.get('snapshot_file')}: {trouble}" if trouble else "was not kept"
 
 
 def _side(side: dict[str, Any], now: float) -> Side:
