@@ -1,11 +1,12 @@
 """`make diagnose-score`: does `vigil diagnose` point at the right line, with the right kind? Beside three other ways to look.
 
-    python bench/diagnose_score.py [--misses] [--advice] [--cases FILE] [--held]
+    python bench/diagnose_score.py [--misses] [--advice] [--cases FILE] [--also FILE] [--held]
 
 Cases: tests/data/corpus/cases.jsonl (public reports reduced to log lines; see TAXONOMY.md there), more.jsonl beside it
 (further ones, collected later, each labelled before it was tried) and the real logs in tests/data/logs. A good third of the
-corpus and half of the further reports are set aside by a hash of the id and were not looked at while rules were written:
-`--misses` and `--advice` leave them out, unless `--held` is given. Each case is read as `vigil diagnose FILE` reads a file:
+corpus is set aside by a hash of the id and was not looked at while rules were written: `--misses` and `--advice` leave it
+out, unless `--held` is given; of it only the kinds that fail are counted. `--also FILE`: reports in the same form that are
+kept elsewhere, none of which was looked at. Each case is read as `vigil diagnose FILE` reads a file:
 nothing but its bytes is known.
 
 A line counts where its wording is not marked as inferred; the kind counts in all cases. For a start that stands still without
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,11 +73,6 @@ def is_held(name: str) -> bool:
     return hashlib.sha256((SEED + name).encode()).digest()[0] % 3 == 0
 
 
-def is_held_of_more(name: str) -> bool:
-    """Tell whether a further report is set aside."""
-    return hashlib.sha256(name.encode()).digest()[0] % 2 == 1
-
-
 def corpus(path: Path, held: Callable[[str], bool] = is_held) -> list[Case]:
     """Return the cases of a file; `held` tells by its id whether one is set aside."""
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
@@ -89,7 +86,7 @@ def _case(row: dict[str, Any], *, held: bool) -> Case:
         log="\n".join(row["log"]).encode() + b"\n",
         line=None if root is None else root + 1,
         kind=row["category"],
-        attempts=ATTEMPTS.get(row["id"], 1),
+        attempts=row.get("attempts") or ATTEMPTS.get(row["id"], 1),
         held=held,
         inferred=row.get("root_text") == "inferred",
         decoys=frozenset(index + 1 for index in row.get("decoy_line_indexes", [])),
@@ -189,26 +186,45 @@ def figures(cases: Sequence[Case], ask: Callable[[Case], Answer]) -> dict[str, s
     }
 
 
+def failing_kinds(cases: Sequence[Case]) -> list[dict[str, str]]:
+    """Return, of each kind that is not always known, how often it is, and what it was called instead: counts, no case."""
+    said: dict[str, Counter[str]] = {}
+    for case in cases:
+        if case.kind and case.line is not None:
+            said.setdefault(case.kind, Counter())[ask_vigil(case).kind or "nothing"] += 1
+    rows = []
+    for kind, called in sorted(said.items()):
+        wrong = [f"{other} ({count})" for other, count in called.most_common() if other != kind]
+        if wrong:
+            rows.append({"kind": kind, "known": f"{called[kind]} of {called.total()}", "called": ", ".join(wrong)})
+    return rows
+
+
 def _share(right: Sequence[bool]) -> str:
     return f"{sum(right)} of {len(right)} ({sum(right) / len(right):.0%})" if right else "-"
+
+
+def sets_of(path: Path, also: Path | None) -> dict[str, list[Case]]:
+    """Return the cases by their set; `path` is the corpus."""
+    cases = corpus(path)
+    return {
+        "corpus, looked at": [case for case in cases if not case.held],
+        "corpus, set aside": [case for case in cases if case.held],
+        "further reports": corpus(MORE, lambda _: False),
+        "real logs": real_logs(),
+    } | ({"reports kept elsewhere": corpus(also, lambda _: True)} if also else {})
 
 
 def main() -> int:
     """Print the table, keep it, and what went wrong where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=Path, default=CASES)
+    parser.add_argument("--also", type=Path, metavar="FILE", help="further cases, which are only counted")
     parser.add_argument("--misses", action="store_true", help="print what went wrong, one case a line")
     parser.add_argument("--advice", action="store_true", help="print each advice beside the known fix, to be read")
     parser.add_argument("--held", action="store_true", help="show the cases that are set aside, too")
     options = parser.parse_args()
-    cases, more = corpus(options.cases), corpus(MORE, is_held_of_more)
-    sets = {
-        "corpus, looked at": [case for case in cases if not case.held],
-        "corpus, set aside": [case for case in cases if case.held],
-        "further reports, looked at": [case for case in more if not case.held],
-        "further reports, set aside": [case for case in more if case.held],
-        "real logs": real_logs(),
-    }
+    sets = sets_of(options.cases, options.also)
     ways = {"vigil diagnose": ask_vigil, "grep | tail -1": ask_grep, "last line": ask_last}
     if INFERLINT.exists():
         ways["inferlint 0.3.1"] = ask_inferlint
@@ -222,9 +238,13 @@ def main() -> int:
                 str(value if value is not None else column).ljust(widths[column]) for column, value in row.items()
             )
         )
+    kinds = failing_kinds([case for some in sets.values() for case in some if case.held])
+    print("\nof the cases that are set aside, the kinds that are not always known:")
+    for kind in kinds:
+        print("  {kind:24}{known:10}called {called}".format(**kind))
     if options.cases == CASES:
         date = time.strftime("%Y-%m-%d %H:%M:%S %z")
-        kept = {"date": date, "machine": machine(), "seed": SEED.strip(), "rows": rows}
+        kept = {"date": date, "machine": machine(), "seed": SEED.strip(), "rows": rows, "kinds": kinds}
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
     shown = [case for some in sets.values() for case in some if options.held or not case.held]
     for case in shown if options.misses or options.advice else ():

@@ -15,7 +15,7 @@ def parts() -> dict[str, dict[str, str]]:
 def explains() -> str:
     """Return a row for each kind of failure."""
     rows = [[code(kind), ", ".join(map(code, order[:SHOWN])) + _more(order)] for kind, order in EXPLAINS.items()]
-    return table(["kind", "explained by, most likely first"], rows)
+    return table(["kind, or code", "explained by, most likely first"], rows)
 
 
 def _more(order: tuple[str, ...]) -> str:

@@ -20,7 +20,8 @@ request that was answered to a prober that asks every 2 ms). Cost: processor tim
 kernel's own clocks. `load` is the machine's load average before each part."""
 DIAGNOSIS = """`make diagnose-score` has each way of looking read a log, of which nothing but the bytes is known: 112 public
 reports reduced to log lines (a good third is set aside by a hash of its id and was not looked at while rules were written),
-further public reports that were collected later, each labelled before it was tried (half of them set aside), and real logs.
+further public reports that were collected later, each labelled before it was tried (by now all looked at), and real logs.
+The second table counts, of what is set aside, the kinds that are not always known.
 *line*: the line that states the cause is named exactly, in the cases whose wording is not inferred; *kind*: the category of
 the taxonomy; *decoys taken*: a line was named that only looks like the cause."""
 SCANNING = """`make diagnose-score` measures these, too: a log of a gigabyte with a line in a thousand worth a look and bars in

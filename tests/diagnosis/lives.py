@@ -30,7 +30,7 @@ NO_REPO = "huggingface_hub.errors.HFValidationError: Repo id must be in the form
 DEATHS = {
     "llamacpp/bad-magic-gguf": Death(BAD, "FILE002", "invalid magic characters: 'XXXX'"),
     "llamacpp/bad-spec-type": Death(BAD, "FLAG002", 'argument "--spec-type": unknown speculative type: ngram-simpel'),
-    "llamacpp/draft-mtp-none": Death(BAD, "DRAFT001", "failed to create MTP context"),
+    "llamacpp/draft-mtp-none": Death(BAD, "DRAFT001", "doesn't contain MTP layers"),
     "llamacpp/lfs-pointer-gguf": Death(BAD, "FILE002", "invalid magic characters: 'vers'"),
     "llamacpp/missing-draft": Death(
         BAD, "FILE001", "failed to open GGUF file '/opt/llm/models/gguf/does-not-exist-draft.gguf'"

@@ -97,7 +97,7 @@ def _weight(one: _Difference, cause: Cause | None) -> tuple[int, int]:
     usual = len(USUALLY) if usual is None else usual
     if one.was is not None and one.now is not None and _got_better(one.was, one.now):
         return BETTER, usual
-    place = rank(one.key, EXPLAINS.get(cause.kind, ())) if cause is not None else None
+    place = rank(one.key, EXPLAINS.get(cause.code) or EXPLAINS.get(cause.kind, ())) if cause is not None else None
     if cause is not None and (place is not None or one.key.startswith(_ALONE)) and _names(cause, one):
         return NAMED, usual
     return (UNRELATED, usual) if place is None else (ASKED_FOR, place)

@@ -91,11 +91,12 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "auth_gated": ("env.HF_*", "env.HUGGING*", "model.*", "flag.*model*"),
     "spec_slower": DRAFT,
     "spec_not_active": DRAFT,
-    "killed_by_signal": ("memory.*", "limit.*", "disk./dev/shm*", "edited.*", *ENGINE, "flag.*"),
-    "command_not_found": ("words", "env.PATH", "cwd", "python"),
-    "gpu_fault": ("driver", "gpu.*", "boot", "kernel", *BINARIES, "env.CUDA_*"),
-    "system_limit": ("limit.*", "memory.*", "disk./dev/shm*", "flag.*", "env.*", "kernel"),
-    "host_rebooted": ("boot", "kernel", "driver"),
+    "SIG001": ("memory.*", "limit.*", "disk./dev/shm*", "edited.*", *ENGINE, "flag.*"),
+    "CMD001": ("words", "env.PATH", "cwd", "python"),
+    "CMD002": ("words", "env.PATH", "cwd", "python"),
+    "GPU001": ("driver", "gpu.*", "boot", "kernel", *BINARIES, "env.CUDA_*"),
+    "LIM001": ("limit.*", "memory.*", "disk./dev/shm*", "flag.*", "env.*", "kernel"),
+    "HOST001": ("boot", "kernel", "driver"),
     "other": ("edited.*", *ENGINE, "flag.*", "env.*", "model.*"),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ import msgspec
 
 from vigil.diagnosis.reader import HEAD, Chain, both_ends, frames_above, read_chains, usage_lines
 from vigil.diagnosis.rules import Needle, Rule, RuleSet, When, how_to_read, known_rules
-from vigil.diagnosis.stages import Stages
+from vigil.diagnosis.stages import SERVING, Stages
 from vigil.diagnosis.text import LogText
 from vigil.ready_lines import ready_lines
 
@@ -18,10 +18,12 @@ _ERROR_FIRST = re.compile(r"(?:[\w.:/-]+ ){0,3}(?:fatal )?error\b", re.IGNORECAS
 _MOST_HITS = 600
 """Lines that one text is looked at in: a server may print it for each request."""
 _MOST_ABOVE = 20
+_MOST_BELOW = 60
 _JUST_BEFORE = 8
 SOON = 20
 """Lines after a failure in which its writer may take it back ("retrying without ...")."""
 _GENERIC = 2
+_WORDS = 60
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,11 +75,11 @@ class Evidence(msgspec.Struct, frozen=True):
 class _Gathering:
     """The candidates of one attempt while they are collected; at most one for each line."""
 
-    def __init__(self, log: LogText, muted: set[int], relays: set[int], heads: dict[int, int]) -> None:
+    def __init__(self, log: LogText, muted: set[int], relays: set[int], spans: dict[int, tuple[int, int]]) -> None:
         self.log = log
         self.muted = muted
         self.relays = relays
-        self.heads = heads
+        self.spans = spans
         self.stages = Stages(log)
         self.by_line: dict[int, Candidate] = {}
         self.frames: dict[int, str] = {}
@@ -101,7 +103,7 @@ class _Gathering:
 
     def _holds(self, needle: Needle, index: int) -> bool:
         when, log = needle.when, self.log
-        if when.stage and self.stages.at(index) not in when.stage:
+        if when.stage and self.stages.at(index, self._frames(index)) not in when.stage:
             return False
         if when.after and not self._above(needle, index):
             return False
@@ -118,11 +120,30 @@ class _Gathering:
         rows = sorted(i for i in self.log.find_any(needle.when.after) if i < index)
         return any(needle.above.search(self.log.lines[i].text) for i in both_ends(rows, _MOST_ABOVE))
 
+    def in_its_stage(self, candidate: Candidate) -> Candidate:
+        """Return the candidate with the kind that it has in the stage in which it came."""
+        return _in_stage(candidate, self.stages.at(candidate.index, self._frames(candidate.index)))
+
     def _frames(self, index: int) -> str:
-        """Return the traceback above a line, read once for all needles."""
+        """Return the frames of the tracebacks that a line ends or is chained to, read once for all needles."""
         if index not in self.frames:
-            self.frames[index] = "\n".join(frames_above(self.log, index, self.heads.get(index)))
+            head, last = self.spans.get(index, (None, index))
+            self.frames[index] = "\n".join(frames_above(self.log, last, head))
         return self.frames[index]
+
+    def _repeats(self, line: int, chain: Chain) -> bool:
+        """Whether a line just before a traceback, of the same process, only says what one of its exceptions says."""
+        if line in self.spans or self.log.apart(line, chain.head) > _JUST_BEFORE:
+            return False
+        read, head = self.log.read(line), self.log.read(chain.head)
+        words = read.body.rpartition(": ")[2][:_WORDS].strip()
+        same = read.process == head.process or not head.prefixed
+        return same and bool(words) and any(words in self.log.texts[raised.index] for raised in chain.raised)
+
+    def _counts(self, index: int, found: Candidate | None) -> bool:
+        """Whether a line of a chain can be the cause: a parent's word on its child only by a rule that reads it."""
+        relayed = found is not None and found.when is not None and found.when.relayed
+        return index not in self.muted and (relayed or index not in self.relays)
 
     def settle(self, chain: Chain) -> None:
         """Leave one candidate of a chain: the first exception that a rule knows, else the first that says something."""
@@ -130,9 +151,12 @@ class _Gathering:
         told = self.by_line.get(chain.head)
         if told is not None and any(found is not None and found.rule is told.rule for found in known.values()):
             del self.by_line[chain.head]  # the logger's words repeat the exception's, which comes at the end
+        said = max((line for line in self.by_line if line < chain.head), default=None)
+        if said is not None and any(known.values()) and self._repeats(said, chain):
+            del self.by_line[said]
         if _handled(self.log, chain):
             return
-        loud = [one for one in chain.raised if one.index not in self.muted and one.index not in self.relays]
+        loud = [one for one in chain.raised if self._counts(one.index, known[one.index])]
         if not loud:
             return
         for level in (0, 1):
@@ -167,8 +191,8 @@ def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
     relays = log.find_any(how_to_read().relays)
     muted = log.find_any(how_to_read().harmless) | usage_lines(log) | {i for chain in chains for i in chain.inside}
     first = {chain.head for chain in chains}
-    heads = {raised.index: chain.head for chain in chains for raised in chain.raised}
-    gathering = _Gathering(log, muted - first, relays, heads)
+    spans = {raised.index: (chain.head, chain.raised[-1].index) for chain in chains for raised in chain.raised}
+    gathering = _Gathering(log, muted - first, relays, spans)
     for needle in rules.needles:
         if needle.suits(engine):
             gathering.search(needle)
@@ -176,9 +200,7 @@ def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
         gathering.settle(chain)
     found = [gathering.by_line[index] for index in sorted(gathering.by_line)]
     repeated = tuple(one for one in found if one.when is not None and one.when.repeated)
-    candidates = tuple(
-        _in_its_stage(one, gathering.stages) for one in found if one.index > marks.ready and one not in repeated
-    )
+    candidates = tuple(gathering.in_its_stage(one) for one in found if one.index > marks.ready and one not in repeated)
     lasting = tuple(one for one in found if one.when is not None and one.when.lasting)
     return Evidence(marks, candidates, lasting, repeated, frozenset(muted | relays), gathering.stages)
 
@@ -192,23 +214,36 @@ def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:
             continue  # what a traceback quotes, where its end was not kept
         called_error = line.level == "E" or (not line.level and _ERROR_FIRST.match(line.body))
         if called_error and marks.ready < index < marks.stopped:
-            return _in_its_stage(Candidate(index=index, rule=known_rules()["ERR000"]), evidence.stages)
+            return _in_stage(Candidate(index=index, rule=known_rules()["ERR000"]), evidence.stages.at(index))
     return None
 
 
-def _in_its_stage(candidate: Candidate, stages: Stages) -> Candidate:
+def find_cut_traceback(log: LogText, evidence: Evidence) -> Candidate | None:
+    """Return the first line of a traceback whose end is not in the log, and that nothing shows to be handled."""
+    marks, stages = evidence.marks, evidence.stages
+    for index in log.find(HEAD):
+        if marks.ready < index < marks.stopped and index not in evidence.muted and not _only_told(log, index):
+            below = "\n".join(log.read(i).body for i in range(index, min(index + _MOST_BELOW, len(log))))
+            return _in_stage(Candidate(index=index, rule=known_rules()["EXC000"]), stages.at(index, below))
+    return None
+
+
+def _in_stage(candidate: Candidate, stage: str) -> Candidate:
     serving = candidate.rule.kind_serving
-    if serving and stages.at(candidate.index) == "serving":
-        return msgspec.structs.replace(candidate, kind=serving)
-    return candidate
+    return msgspec.structs.replace(candidate, kind=serving) if serving and stage == SERVING else candidate
 
 
 def _handled(log: LogText, chain: Chain) -> bool:
     """Whether the traceback was only told: at a quiet level, or for one request, as its writer said just before."""
-    head = log.read(chain.head)
-    if head.level in _QUIET:
+    if log.read(chain.head).level in _QUIET:
         return True
     if any(text in log.texts[raised.index] for raised in chain.raised[1:] for text in how_to_read().gone):
         return False  # one request told of it, and the engine ended
-    told = log.last_before(how_to_read().harmless_heads, chain.head + 1)
-    return told is not None and log.apart(told, chain.head) <= _JUST_BEFORE and log.read(told).process == head.process
+    return _only_told(log, chain.head)
+
+
+def _only_told(log: LogText, index: int) -> bool:
+    head = log.read(index)
+    told = log.last_before(how_to_read().harmless_heads, index + 1)
+    near = told is not None and log.apart(told, index) <= _JUST_BEFORE and log.read(told).process == head.process
+    return near or head.level in _QUIET

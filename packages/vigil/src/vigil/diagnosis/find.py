@@ -13,7 +13,7 @@ from vigil.diagnosis.health import DEAD, answers_after_death, find_misleading
 from vigil.diagnosis.literals import Literals
 from vigil.diagnosis.patience import SlowRule, TooSlowError
 from vigil.diagnosis.rules import Rule, RuleSet, how_to_read, known_rule_set, known_rules, without
-from vigil.diagnosis.select import Choice, choose, first_sign, others
+from vigil.diagnosis.select import Choice, choose, first_sign, others, outlived
 from vigil.diagnosis.speculation import find_idle_speculation
 from vigil.diagnosis.stuck import Stuck, find_stuck
 from vigil.diagnosis.telling import Setting, tell
@@ -85,9 +85,12 @@ def _examine(  # noqa: PLR0913, PLR0917 - as above
     setting = Setting(engine, version or find_version(log, table), file)
     evidence = gather(log, engine, _rule_set(tuple(rules)))
     flow = Flow(log)
-    evidence = msgspec.structs.replace(
-        evidence, candidates=tuple(one for one in evidence.candidates if not flow.survived(one.index))
+    alive = (
+        one
+        for one in evidence.candidates
+        if not flow.survived(one.index) and (end.died or not outlived(log, evidence, one))
     )
+    evidence = msgspec.structs.replace(evidence, candidates=tuple(alive))
     chosen = _choose(log, end, evidence, flow, setting)
     if chosen is None:
         stuck = None if end.died else _stand(lines, log, table, evidence, flow)

@@ -11,7 +11,7 @@ from vigil.diagnosis.text import LogText
 
 THROUGHPUT = "Avg generation throughput:"
 ALIVE = ("Decode batch", "Prefill batch", THROUGHPUT, "eval time =")
-ANSWERS = ("/health", "/ping", '"POST /')
+ANSWERS = ("/health", "/ping", '"POST /', '"GET /version', '"GET /v1/models')
 _NO_TOKENS = re.compile(r"Avg generation throughput: 0(?:\.0*)? ")
 _HEALTH_CALL = re.compile(r"Prefill batch[.,] #new-seq: [01], #new-token: [01],")
 """SGLang answers a health call by a prefill of one token."""

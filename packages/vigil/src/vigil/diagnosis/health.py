@@ -6,10 +6,11 @@ from http import HTTPStatus
 from typing import NamedTuple
 
 from vigil.diagnosis.candidates import Marks
-from vigil.diagnosis.flow import THROUGHPUT, Flow
+from vigil.diagnosis.flow import ANSWERS, THROUGHPUT, Flow
 from vigil.diagnosis.text import LogText
 
 DEAD, BUSY, IDLE, PROBE, EARLY = "HEALTH001", "HEALTH002", "HEALTH003", "HEALTH004", "HEALTH005"
+NEVER = "HEALTH006"
 NO_ANSWER = ("Health check failed. Server couldn't get a response",)
 IMPATIENT = (
     "context deadline exceeded",
@@ -31,6 +32,9 @@ _STANDS = re.compile(
 )
 _STANDING_LINES, _STANDING_ALONE = 2, 3
 """Lines of a standstill that count where health answers beside them, and by themselves: half a minute of vLLM."""
+_REFUSALS = 3
+_ANSWERED = re.compile(r'"GET /\S* HTTP/[\d.]+" 200\b')
+"""Whatever was asked for (`/health`, `/version`, `/v1/models`): it is what somebody takes for a sign of life."""
 _WORKING_LINES = 3
 """Lines of work, before and after a refusal, that show that the server was only busy."""
 _GENERATES = re.compile(r'GET /health_generate\S*(?: HTTP/[\d.]+")? 50[0-9]\b')
@@ -61,10 +65,11 @@ def find_misleading(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
     return (
         _orphan(log, flow, marks)
         or _early(log, flow)
-        or _standing(log, flow)
+        or _standing(log)
         or _busy(log, flow, marks)
         or _split(log, flow, marks)
         or _impatient(log, flow, marks)
+        or _never(flow, marks)
     )
 
 
@@ -85,7 +90,7 @@ def _early(log: LogText, flow: Flow) -> Sight | None:
     return None
 
 
-def _standing(log: LogText, flow: Flow) -> Sight | None:
+def _standing(log: LogText) -> Sight | None:
     """Find 200 although requests wait and no token comes: the first line of the standstill that the log ends with."""
     told = [(i, _STANDS.search(log.texts[i])) for i in sorted(log.find_any((THROUGHPUT, "Decode batch")))]
     first, count = -1, 0
@@ -93,7 +98,7 @@ def _standing(log: LogText, flow: Flow) -> Sight | None:
         if match is None or not (match["queued"] or int(match["running"]) + int(match["waiting"])):
             break
         first, count = index, count + 1
-    healthy = any(a.health and a.status == HTTPStatus.OK for a in flow.answers)
+    healthy = any(_ANSWERED.search(log.texts[i]) for i in log.find_any(ANSWERS) if i > first)
     return Sight(IDLE, first) if count >= (_STANDING_LINES if healthy else _STANDING_ALONE) else None
 
 
@@ -118,6 +123,14 @@ def _busy(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
         if marks.ready < bad < marks.stopped and 0 < before < len(work) and len(work) >= _WORKING_LINES:
             return Sight(BUSY, work[before - 1])
     return None
+
+
+def _never(flow: Flow, marks: Marks) -> Sight | None:
+    """Find a server that called itself ready and has answered nothing but 503 since."""
+    later = [answer for answer in flow.answers if marks.ready < answer.at < marks.stopped]
+    refused = [answer for answer in later if answer.health and answer.status == HTTPStatus.SERVICE_UNAVAILABLE]
+    never = marks.ready >= 0 and len(refused) == len(later) >= _REFUSALS
+    return Sight(NEVER, refused[0].at) if never and not any(at > marks.ready for at in flow.alive) else None
 
 
 def _impatient(log: LogText, flow: Flow, marks: Marks) -> Sight | None:

@@ -25,6 +25,7 @@ class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ends: tuple[Word, ...]
+    between: tuple[Word, ...]
     openings: tuple[Word, ...]
     last: tuple[Word, ...]
     starts: tuple[Word, ...]
@@ -60,7 +61,7 @@ class Lives:
 
     def __init__(self, tables: Sequence[EngineTable]) -> None:
         words = _words()
-        self._ends, self._starts = _Spoken(words.ends), _Spoken(words.starts)
+        self._ends, self._starts, self._between = map(_Spoken, (words.ends, words.starts, words.between))
         banners = (Word(text, table.banner_pattern) for table in tables for text in table.banners)
         self._banners, self._openings = _Spoken(tuple(banners)), _Spoken(words.openings)
         self._banner_texts = {text for text, _ in self._banners.known}
@@ -90,7 +91,7 @@ class Lives:
 
     def see(self, line: bytes) -> bool:
         """Take a line that holds one of `texts`, or any while `awaits`; return True where another life begins with it."""
-        if self.awaits and not line.strip():
+        if self.awaits and (not line.strip() or (line in self._between and line not in self._starts)):
             return False
         told = line in self._ends
         begun = not told if self.awaits else self._is_first(line)
@@ -106,8 +107,10 @@ class Lives:
     def _is_first(self, line: bytes) -> bool:
         if line in self._starts:
             return self._used
-        again = self._seen.intersection(self._banners_in(line))
-        if again and (self._over or any(text in self._banner_texts for text, _ in again)):
+        printed = self._banners_in(line)
+        again = self._seen.intersection(printed)
+        banner = any(text in self._banner_texts for text, _ in (printed if self._over else again))
+        if banner or (again and self._over):
             return True
         return self._over and bool(self._part) and _shape(line) == self._opening
 

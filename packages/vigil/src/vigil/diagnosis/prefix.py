@@ -14,7 +14,7 @@ _WORDS = "DEBUG|INFO|WARNING|WARN|ERROR|ERR|CRITICAL|FATAL"
 # By first character, so that a line without a prefix costs one dictionary look-up.
 _BRACKETED = (
     re.compile(
-        r"\[(?P<stamp>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)"
+        r"\[(?P<stamp>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)"
         r"(?P<rank>(?: (?:[A-Z]+_)?[A-Z]{2,4}\d+)*)(?: [EWIDF])?[ \d]*\] ?"
     ),
     re.compile(r"\[rank(?P<rank>\d+)\]: ?"),
@@ -22,6 +22,7 @@ _BRACKETED = (
     re.compile(r"\[(?P<stamp>\d\d/\d\d/\d{4}-[\d:]+)\] ?"),
     re.compile(r"\[RANK (?P<rank>\d+)\] ?"),
     re.compile(r"\[ {0,5}\d{1,7}\.\d{6}\] "),
+    re.compile(rf"\[\d{{10}}\.\d{{6}}\] \[[\w.-]+:\d+ *:\d+\] +[\w./-]+:\d+ +UCX +(?P<level>{_WORDS}) +"),
     re.compile(rf"\[(?:TRT-LLM|TensorRT-LLM)\] ?(?:\[(?P<level>{_WORDS}|[EWIVDF])\] ?)?"),
     re.compile(rf"\[(?P<level>{_WORDS}|[EWIVDF])\] ?"),
 )
@@ -35,6 +36,9 @@ _DIGIT = (
     re.compile(rf"(?P<stamp>\d{{8}}-\d\d:\d\d:\d\d(?:[.,]\d+)?) (?:\w+ )?(?P<level>{_WORDS}): "),
 )
 _LETTER = (
+    # A program that passes the lines of another on calls them all INFO: that says nothing of the line.
+    re.compile(r"[A-Za-z_][\w.]{0,60} - (?:(?P<level>WARNING|ERROR|CRITICAL|FATAL)|INFO|DEBUG) - "),
+    re.compile(rf"[\w.-]{{1,40}}: (?=(?:{_WORDS}) \d\d-\d\d )"),
     re.compile(rf"(?P<level>{_WORDS}) (?P<stamp>\d\d-\d\d [\d:.]+) \[?[\w./-]+:\d+\] ?"),
     re.compile(rf"(?P<level>{_WORDS})(?:: {{1,5}}| - )"),
     re.compile(rf"(?P<level>{_WORDS}) (?=[\w.]+:(?::| ))"),
@@ -48,9 +52,10 @@ _LETTER = (
 )
 _BY_FIRST = {"[": _BRACKETED, "(": _PARENTHESIS}
 _BY_FIRST |= dict.fromkeys("0123456789", _DIGIT)
-_BY_FIRST |= dict.fromkeys("abcdefghijklmnopqrstuvwxyzDIWECFJMASON", _LETTER)
+_BY_FIRST |= dict.fromkeys("_abcdefghijklmnopqrstuvwxyzDIWECFJMASON", _LETTER)
 _RANK_IN_NAME = re.compile(r"(?<![A-Za-z])(?:TP|DP|PP|EP|DCP|PCP)\d+|(?<=rank=)\d+")
 _PYTHON_WARNING = re.compile(r"\S+:\d+: \w*Warning: |Warning: ")
+_NCCL_INFO = re.compile(r"[\w.-]+:\d+:\d+ \[\d+\] NCCL INFO ")
 _LEVELS = {"ERR": "E", "FATAL": "E", "CRITICAL": "E", "F": "E", "V": "D", "T": "D"}
 _MOST_PREFIXES = 5
 _CARRIERS = re.compile(
@@ -95,6 +100,8 @@ def read_line(text: str) -> Read:
     body = text[at:]
     if not level and "arning: " in body and _PYTHON_WARNING.match(body):
         level = "W"
+    if not level and " NCCL INFO " in body and _NCCL_INFO.match(body):
+        level = "I"
     if not ranks:
         return Read(process, "", level, body, at > 0, stamp)
     return Read(process or " ".join(ranks), " ".join(dict.fromkeys(ranks)), level, body, at > 0, stamp)

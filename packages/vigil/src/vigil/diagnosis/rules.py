@@ -158,6 +158,18 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     advice: str = ""
 
 
+class Served(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What shows, after a failure or in its traceback, that the attempt served already, though no line before said so.
+
+    `told`: texts of a parent that only a server which served prints; `loop`: a frame of the loop that answers requests;
+    `first`: one of a loop that answers the server's own first request, too, which counts where no stage is known.
+    """
+
+    told: tuple[str, ...]
+    loop: str
+    first: str
+
+
 class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Texts that say how a log must be read; see `reading.toml`."""
 
@@ -169,6 +181,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     versions: tuple[str, ...]
     waiting: dict[str, str]
     stage: tuple[Stage, ...]
+    served: Served
     stall: tuple[Stall, ...]
 
 

@@ -14,9 +14,11 @@ nearly proof (0.97); a bare signal is a fact, but says nothing about why (0.7).
 
 import signal as signals
 
-from vigil.diagnosis.candidates import Candidate, Evidence, Marks, find_error_line
+from vigil.diagnosis.candidates import Candidate, Evidence, Marks, find_cut_traceback, find_error_line
 from vigil.diagnosis.cause import End
+from vigil.diagnosis.reader import exception_in
 from vigil.diagnosis.rules import how_to_read, known_rules
+from vigil.diagnosis.stages import SERVING
 from vigil.diagnosis.text import LogText
 from vigil.diagnosis.upward import look_upward
 
@@ -68,6 +70,17 @@ def choose(log: LogText, end: End, evidence: Evidence) -> Choice | None:
     if chosen is not None:
         return Choice(look_upward(log, chosen), sureness(chosen, evidence.marks))
     return _from_end(end) or _error_line(log, end, evidence)
+
+
+def outlived(log: LogText, evidence: Evidence, one: Candidate) -> bool:
+    """Whether the start went on after a line that is no traceback and no error of its writer's, and nobody tells of an end."""
+    line = log.read(one.index)
+    if one.head is not None or one.level < 0 or line.level == "E" or exception_in(line.body):
+        return False
+    if evidence.stages.at(len(log)) == SERVING:
+        return False  # what a server outlives is told by its work
+    ended = log.first_after((*how_to_read().relays, *how_to_read().gone), one.index)
+    return ended is None and _moved_on(log, evidence, one, len(log))
 
 
 def others(evidence: Evidence, chosen: Candidate) -> tuple[Candidate, ...]:
@@ -176,5 +189,5 @@ def _error_line(log: LogText, end: End, evidence: Evidence) -> Choice | None:
     """Return an unknown error line where the end was bad; without a code, only where the server never served."""
     if end.code == 0 or (end.code is None and (end.ready or evidence.marks.ready >= 0)):
         return None
-    found = find_error_line(log, evidence)
+    found = find_error_line(log, evidence) or find_cut_traceback(log, evidence)
     return Choice(found, ERROR_LINE_SURE) if found else None

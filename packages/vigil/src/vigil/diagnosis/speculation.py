@@ -13,8 +13,18 @@ from vigil.diagnosis.text import LogText
 OFF, SLOW, UNUSED = "SPEC001", "SPEC002", "SPEC003"
 ACCEPTED = ("accept len:", "SpecDecoding metrics:", "Speculative metrics:", "draft acceptance")
 _COMMANDS = ("--spec", "-md ", "--model-draft ")
-ASKED = ("server_args=", "non-default args:", "LLM engine (v", "args: Namespace(", "loading draft model", *_COMMANDS)
-FAILED = ("failed to initialize speculative decoding context", "speculative decoding not supported by this context")
+ASKED = (
+    "server_args=",
+    "non-default args:",
+    "LLM engine (v",
+    "args: Namespace(",
+    "loading draft model",
+    "creating MTP draft context",
+    *_COMMANDS,
+)
+FAILED = ("failed to initialize speculative decoding context",)
+REFUSED = ("speculative decoding not supported by this context",)
+"""llama-server (2026) says it of every context that cannot be cut back, whether somebody asked for speculation or not."""
 WORKED = ("Decode batch", "Avg generation throughput:", "eval time =", "launch_slot_")
 ANSWERED = ("stop processing", "launch_slot_", "all slots are idle")
 """llama-server tells of acceptance behind the times, and then of the end of the answer."""
@@ -56,7 +66,8 @@ class Sight(NamedTuple):
 def find_idle_speculation(log: LogText) -> Sight | None:
     """Return what shows that speculation gives nothing, or None where it works, or was not asked for."""
     accepted = sorted(log.find_any(ACCEPTED))
-    for failed in sorted(log.find_any(FAILED)):
+    asked = _llama_asked(log)
+    for failed in sorted(log.find_any((*FAILED, *REFUSED) if asked else FAILED)):
         return Sight(OFF, failed, "its set-up failed, and the server went on without it")
     return _off(log, accepted) or (_slow(log, accepted) if accepted else None)
 
@@ -101,11 +112,7 @@ def _llama_off(log: LogText) -> Sight | None:
     Asked for: a draft was loaded, an earlier answer told of acceptance, or the command in the log says so.
     """
     told = log.find("draft acceptance")
-    asked = [
-        *log.find("loading draft model"),
-        *(i for i in log.find_any(_COMMANDS) if _COMMAND_ON.search(log.texts[i])),
-    ]
-    first = min([*told, *asked], default=None)
+    first = min([*told, *_llama_asked(log)], default=None)
     if first is None:
         return None
     last = max(told, default=first)
@@ -115,6 +122,12 @@ def _llama_off(log: LogText) -> Sight | None:
         if index > last and long and log.first_after(ANSWERED, index) is not None:
             return Sight(OFF, index, "tokens were made, and nothing was drafted for them")
     return None
+
+
+def _llama_asked(log: LogText) -> list[int]:
+    """Return the lines that show that llama-server was asked to speculate."""
+    commands = (i for i in log.find_any(_COMMANDS) if _COMMAND_ON.search(log.texts[i]))
+    return [*log.find_any(("loading draft model", "creating MTP draft context")), *commands]
 
 
 def _slow(log: LogText, accepted: Sequence[int]) -> Sight | None:

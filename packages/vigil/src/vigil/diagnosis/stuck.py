@@ -14,6 +14,7 @@ from vigil.facts import Line
 from vigil.reading import read_lines
 
 _KINDS = {
+    Phase.ALLOCATING_KV: "hang_graph_capture",  # the graphs come next
     Phase.COMPILING: "hang_graph_capture",
     Phase.CAPTURING_GRAPHS: "hang_graph_capture",
     Phase.BINDING: "hang_warmup",

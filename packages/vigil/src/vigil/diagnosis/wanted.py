@@ -68,12 +68,18 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
     yield from rules.texts
     for texts in (reading.relays, reading.harmless, reading.harmless_heads, reading.stopped):
         yield from texts
-    yield from (*ready_lines(None), *reading.gone, *reading.versions)
+    yield from (*ready_lines(None), *reading.gone, *reading.versions, *reading.served.told)
     yield from (text for stage in reading.stage for text in stage.texts)
     yield from (stall.text for stall in reading.stall)
     yield from (HEAD, FRAME, *CHAINED, *USAGES, *ERROR_WORDS)
     yield from (*flow.ALIVE, *flow.ANSWERS)
-    yield from (*speculation.ACCEPTED, *speculation.ASKED, *speculation.FAILED, *speculation.WORKED)
+    yield from (
+        *speculation.ACCEPTED,
+        *speculation.ASKED,
+        *speculation.FAILED,
+        *speculation.REFUSED,
+        *speculation.WORKED,
+    )
     yield from speculation.ANSWERED
     yield from (*health.NO_ANSWER, *health.IMPATIENT, *health.DIED, *health.WARM_BEGIN, *health.WARM_END)
 

@@ -12,7 +12,7 @@ _SIGNS = (
     *(Sign(phase=Phase.SERVING, text=text) for text in LLAMACPP),
     Sign(phase=Phase.LAUNCHING, text=": initializing ...", since="September 2026 (llama.cpp#29125)"),
     Sign(phase=Phase.LAUNCHING, text="common_params_print_info: verbosity", since="2026"),
-    Sign(phase=Phase.LAUNCHING, text="build: ", pattern=r"^build: \d+ \(", since="to early 2026"),
+    Sign(phase=Phase.LAUNCHING, text="build: ", pattern=r"^build: \d+ \(|main: loading model\b", since="to early 2026"),
     Sign(phase=Phase.LAUNCHING, text="HTTP server is listening, hostname", since="to early 2026"),
     Sign(phase=Phase.LOADING_DRAFT, text="loading draft model"),
     Sign(phase=Phase.LOADING_WEIGHTS, text="loading model '"),
@@ -45,7 +45,7 @@ TABLE = EngineTable(
     main_signs=("llama-server", "llama serve"),
     # One of the two is printed once a life: the first from early 2026 on, the second before. "initializing ..." is
     # newer.
-    banners=("common_params_print_info: verbosity", "build: "),
+    banners=("common_params_print_info: verbosity", "build: ", "main: loading model"),
     banner_pattern=r"common_params_print_info: verbosity = \d|^build: \d+ \(",
     signs=_SIGNS,
     ready_lines=LLAMACPP,

@@ -50,7 +50,7 @@ _REFUSALS = {
     ),
     "command": Cause(
         code="CMD001",
-        kind="command_not_found",
+        kind="missing_dependency",
         title="The command cannot be run",
         text="",
         advice="Give the full path of an installed program, or activate the environment that holds it.",
@@ -135,7 +135,7 @@ def _how(code: int | None, signal: int | None, *, oom_killed: bool) -> str:
 
 _REBOOTED = Cause(
     code="HOST001",
-    kind="host_rebooted",
+    kind="other",
     title="The host was rebooted",
     text="the boot id of the host changed",
     advice="Find out why the host rebooted (`last -x`, `journalctl -b -1 -e`), then start the server again.",
