@@ -1,4 +1,4 @@
-"""How fast `vigil diagnose` reads: a gigabyte, a log full of errors, and one that is being written.
+"""How fast `vigil diagnose` reads: a gigabyte, a log full of errors, one of errors alone, and one that is being written.
 
     python bench/diagnose_speed.py [--mib 1024]
 
@@ -8,6 +8,7 @@ is scaled to the same size. The figures are kept in docs/results/scanning.json.
 """
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -60,6 +61,29 @@ def lines(every: int) -> Iterator[bytes]:
             )
 
 
+def errors() -> Iterator[bytes]:
+    """Yield lines that are all worth a look: a server that fails each request, and says so at length and briefly."""
+    for number in itertools.count(1):
+        yield b"[2026-11-30 08:%02d:%02d TP%d] " % (number // 60 % 60, number % 60, number % 4)
+        yield b"ERROR request %d failed: RuntimeError: number %d went wrong\n" % (number, number)
+        if number % 4 == 0:
+            yield b"ERROR %d\n" % number
+        if number % 16 == 0:
+            yield b"Traceback (most recent call last):\n"
+            yield b'  File "/opt/server/handlers_%d.py", line %d, in handle\n' % (number % 3, number)
+            yield b"    return reply(request)\nValueError: request %d is none\n" % number
+
+
+def write_errors(path: Path, size: int) -> None:
+    """Write a log of `size` bytes in which every line is an error."""
+    with path.open("wb") as file:
+        written = 0
+        for line in errors():
+            written += file.write(line)
+            if written >= size:
+                return
+
+
 def write_log(path: Path, size: int, every: int) -> None:
     """Write a log of `size` bytes."""
     with path.open("wb") as file:
@@ -109,6 +133,21 @@ def follow(folder: Path) -> dict[str, Any]:
         "what": f"written at {LIVE_MBS} MB/s",
         "MB/s": round(written / took_s / 1e6, 1),
         "target": f"{LIVE_MBS} MB/s kept up with",
+    }
+
+
+def flood(folder: Path, mib: int) -> dict[str, Any]:
+    """Read a log of errors alone; return its row."""
+    log = folder / "errors.log"
+    write_errors(log, mib * MIB)
+    cpu_s, peak = read(log)
+    log.unlink()
+    return {
+        "what": f"{mib} MiB, every line an error",
+        "s": round(cpu_s, 2),
+        "MB/s": round(mib * MIB / cpu_s / 1e6, 1),
+        "peak MiB": round(peak),
+        "load": load(),
     }
 
 
@@ -166,6 +205,7 @@ def main() -> int:
                     }
                 )
             log.unlink()
+        rows.append(flood(folder, options.mib // 16))
         rows.append(follow(folder))
     print(table(rows))
     date = time.strftime("%Y-%m-%d %H:%M:%S %z")

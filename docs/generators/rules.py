@@ -3,12 +3,12 @@
 import re
 
 from generators.markdown import block, code, facts, page, prose, table
-from vigil.diagnosis.rules import RULES, AdviceFor, Rule, Sample, When
+from vigil.diagnosis.rules import AdviceFor, Rule, Sample, When, known_rules
 
 
 def pages() -> dict[str, str]:
     """Return the pages by path."""
-    found = {f"rules/{rule.code}.md": rule_page(rule) for rule in RULES.values()}
+    found = {f"rules/{rule.code}.md": rule_page(rule) for rule in known_rules().values()}
     found["rules/index.md"] = index_page()
     return found
 
@@ -89,7 +89,7 @@ def index_page() -> str:
     """Return the list of rules."""
     rows = (
         [f"[{rule.code}]({rule.code}.md)", prose(rule.title), code(rule.kind), "yes" if rule.retry else "no"]
-        for rule in RULES.values()
+        for rule in known_rules().values()
     )
     intro = (
         "A cause is the first failure in a log that explains the others. Each has a stable code, which is never used for "

@@ -154,6 +154,52 @@ def test_part_that_one_start_did_not_see_is_not_compared() -> None:
     assert told(**nothing) == []
 
 
+UNKNOWN: tuple[dict[str, Any], ...] = (
+    {"machine": {}},
+    {"machine": {"host": "gpu7", "limits": {}}},
+    {
+        "machine": {
+            **BASE["machine"],
+            "cpus": None,
+            "memory_total_bytes": None,
+            "memory_free_bytes": None,
+            "boot_id": "",
+        }
+    },
+    {"gpus": [{}]},
+    {"gpus": [{"name": "H200", "uuid": "", "total_bytes": None}]},
+    {"disks": {"/dev/shm": {}}},
+    {"program": {"path": "/v/bin/python", "python": True, "version": None}},
+    {"command": {**BASE["command"], "cwd": ""}},
+)
+
+
+@pytest.mark.parametrize("after", UNKNOWN)
+def test_what_one_side_does_not_know_is_no_difference(after: dict[str, Any]) -> None:
+    assert told(**after) == []
+    before, later = read_snapshot({**BASE, **after}), read_snapshot(BASE)
+    assert before is not None
+    assert later is not None
+    assert compare(before, later) == ()
+
+
+def test_driver_and_limit_that_were_looked_for_and_not_found_are_none() -> None:
+    machine = {**BASE["machine"], "driver": None, "memory_limit_bytes": 8 * GIB}
+    assert sorted(told(machine=machine)) == [("GPU driver", "550.1", "none"), ("memory limit", "none", "8.0 GiB")]
+
+
+def test_commit_that_is_not_known_is_no_difference() -> None:
+    known = {**BASE, "sources": {"vllm": {"path": "/src", "commit": "c1", "dirty": {}}}}
+    before, after = read_snapshot(known), read_snapshot({**known, "sources": {"vllm": {"path": "/src", "dirty": {}}}})
+    assert before is not None
+    assert after is not None
+    assert compare(before, after) == ()
+
+
+def test_another_gpu_of_the_same_name_is_a_difference() -> None:
+    assert [one[0] for one in told(gpus=[{**BASE["gpus"][0], "uuid": "GPU-2"}])] == ["GPU 0"]
+
+
 def test_what_the_cause_names_comes_first_then_its_kind_then_the_rest() -> None:
     after = {
         "command": command("--num-speculative-tokens", "16", "--port", "1"),

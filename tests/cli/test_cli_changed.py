@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from vigil_cli import FAKES, Result, Vigil
 
 from launcher.wheels import make_environment, site_of
@@ -192,6 +193,25 @@ def test_diff_of_a_start_that_is_not_there_lists_those_that_are(vigil: Vigil) ->
         assert re.fullmatch(rf"vigil: no start of s is called {words[-1]}; there are 1 \(\w+, ready\)\n", done.err)
 
 
+@pytest.mark.parametrize("words", [("1", "1"), ("2", "2"), ("2",), ("000001", "1")])
+def test_diff_of_a_start_with_itself_is_refused_in_one_line(vigil: Vigil, words: tuple[str, ...]) -> None:
+    good(vigil)
+    good(vigil)
+    done = vigil("diff", "s", *words)
+    assert (done.rc, done.out) == (2, "")
+    told = rf"vigil: start {int(words[0])} of s would be compared with itself: name two; there are 1 \(\w+, ready\), 2 \(.*\n"
+    assert re.fullmatch(told, done.err)
+
+
+@pytest.mark.parametrize("words", [("",), ("1", ""), (" \n",)])
+def test_diff_of_a_start_without_a_name_is_refused_in_one_line(vigil: Vigil, words: tuple[str, ...]) -> None:
+    good(vigil)
+    done = vigil("diff", "s", *words)
+    assert (done.rc, done.out) == (2, "")
+    told = r"vigil: a start's name is empty: give its number or its time; there are 1 \(\w+, ready\)\n"
+    assert re.fullmatch(told, done.err)
+
+
 def test_diff_without_a_good_start_says_which_there_are(vigil: Vigil) -> None:
     vigil.up(fake=DIES)
     done = vigil("diff", "s")
@@ -210,6 +230,25 @@ def test_start_whose_snapshot_was_lost_is_one_warning(vigil: Vigil) -> None:
     assert done.verdict["warnings"] == [
         "what changed since the last good start is not known: what start 1 of s found was not kept"
     ]
+
+
+def test_start_whose_snapshot_is_broken_is_told_with_its_file_and_why(vigil: Vigil) -> None:
+    good(vigil)
+    (path,) = vigil.state.rglob("snapshot.json")
+    path.write_text('{"schema": 1, "whole"')
+    good(vigil)
+    told = f"what start 1 of s found cannot be read: {path}: it is no JSON: "
+
+    assert vigil("diff", "s", "1").err.startswith(f"vigil: {told}")
+    assert vigil("diff", "s", "1").rc == 1
+    path.write_text('{"schema": 1, "env": []}')
+    told = f"vigil: what start 1 of s found cannot be read: {path}: it has another form\n"
+    assert vigil("diff", "s", "1").err == told
+    path.write_text('{"schema": 2}')
+    assert vigil("diff", "s", "1").err == "vigil: what start 1 of s found was kept by another version\n"
+    path.unlink()
+    path.mkdir()
+    assert vigil("diff", "s", "1").err == f"vigil: what start 1 of s found cannot be read: {path}: it is no file\n"
 
 
 def test_nothing_of_a_snapshot_can_move_the_terminal(vigil: Vigil) -> None:

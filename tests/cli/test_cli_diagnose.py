@@ -52,6 +52,20 @@ def test_server_is_diagnosed_by_its_name(vigil: Vigil) -> None:
     assert json.loads(done.out)["cause"]["code"] == "FLAG001"
 
 
+def test_word_that_is_a_file_and_a_servers_name_says_which_was_read_and_names_the_other(vigil: Vigil) -> None:
+    vigil("up", "--name", "s", "--", "sh", "-c", "echo error: invalid argument: --no-such-flag; exit 1")
+    (vigil.folder / "s").write_bytes(TRUNCATED.read_bytes())
+    both = vigil("diagnose", "s", "--json")
+
+    assert json.loads(both.out)["cause"]["code"] == "FILE002"
+    assert both.err == (
+        "vigil: s is a file here and a server's name: this is the file; for the server: vigil diagnose name:s\n"
+    )
+    file, server = vigil("diagnose", "./s", "--json"), vigil("diagnose", "name:s", "--json")
+    assert (json.loads(file.out)["cause"]["code"], file.err) == ("FILE002", "")
+    assert (json.loads(server.out)["cause"]["code"], server.err) == ("FLAG001", "")
+
+
 def test_end_that_only_the_launcher_saw_is_a_cause(vigil: Vigil) -> None:
     vigil("up", "--name", "s", "--", "sh", "-c", "echo loading; kill -SEGV $$")
     done = vigil("diagnose", "s", "--json")
@@ -128,6 +142,24 @@ def test_rules_of_ones_own_can_neither_hold_us_up_nor_move_the_terminal(vigil: V
     assert done.out.startswith("OWN001  ")
     assert "pipe.toml: it is no file" in done.err
     assert "\x1b" not in done.out + done.err
+
+
+def test_rule_that_takes_for_ever_is_named_once_and_left_out(vigil: Vigil) -> None:
+    rules = vigil.folder / "rules"
+    rules.mkdir()
+    head = 'title = "a"\nkind = "other"\nbecause = "b"\nadvice = "c"\nretry = true\n'
+    slow, good = "[[when]]\ntext = 'aaaa'\npattern = '(a+)+$'\n", "[[when]]\ntext = 'own trouble'\n"
+    (rules / "slow.toml").write_text(f'code = "SLOW001"\n{head}{slow}')
+    (rules / "good.toml").write_text(f'code = "GOOD001"\n{head}{good}')
+    for name in ("one.log", "two.log"):
+        (vigil.folder / name).write_text(f"RuntimeError: {'a' * 900}!{'b' * 60_000}\nRuntimeError: own trouble\n" * 50)
+    done = vigil("diagnose", "--rules", str(rules), "one.log", "two.log", "--json")
+
+    assert done.rc == 0
+    assert done.err == (
+        "vigil: rule SLOW001: when[0].pattern takes too long on the lines of one.log: the rule is left out from here on\n"
+    )
+    assert [json.loads(line)["cause"]["code"] for line in done.out.splitlines()] == ["GOOD001", "GOOD001"]
 
 
 def test_one_bad_file_does_not_stop_the_others(vigil: Vigil) -> None:

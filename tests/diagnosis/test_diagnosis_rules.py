@@ -5,11 +5,11 @@ import pytest
 
 from diagnosis.lives import as_lines
 from vigil.diagnosis import Cause, End, diagnose, examine
-from vigil.diagnosis.rules import NEEDLES, RULES, AdviceFor, Rule, Sample, version_key
+from vigil.diagnosis.rules import AdviceFor, Rule, Sample, known_rule_set, known_rules, version_key
 from vigil.engines import table
 
-MATCHES = [(rule, sample) for rule in RULES.values() for sample in rule.match]
-NEAR_MISSES = [(rule, sample) for rule in RULES.values() for sample in rule.near_miss]
+MATCHES = [(rule, sample) for rule in known_rules().values() for sample in rule.match]
+NEAR_MISSES = [(rule, sample) for rule in known_rules().values() for sample in rule.near_miss]
 
 
 def name(value: object) -> str:
@@ -55,13 +55,13 @@ def test_rules_cover_what_servers_die_of_most() -> None:
         "SIG001",
         "PERM001",
     }
-    assert wanted | {"DISK001", "EXC000", "ABRT000", "ERR000"} <= set(RULES)
+    assert wanted | {"DISK001", "EXC000", "ABRT000", "ERR000"} <= set(known_rules())
 
 
-@pytest.mark.parametrize("rule", RULES.values(), ids=name)
+@pytest.mark.parametrize("rule", known_rules().values(), ids=name)
 def test_rule_advice_names_only_groups_of_its_patterns(rule: Rule) -> None:
     filled = ({"signal"} if rule.from_end else set()) | ({"found", "why"} if rule.seen else set())
-    for needle in (n for n in NEEDLES if n.rule is rule):
+    for needle in (n for n in known_rule_set().needles if n.rule is rule):
         groups = set(needle.pattern.groupindex) if needle.pattern else set()
         if "number" in groups:
             groups |= {"signal"}
@@ -69,10 +69,10 @@ def test_rule_advice_names_only_groups_of_its_patterns(rule: Rule) -> None:
         assert asked <= groups | (filled if not needle.pattern else set()), needle.when.text
 
 
-@pytest.mark.parametrize("rule", RULES.values(), ids=name)
+@pytest.mark.parametrize("rule", known_rules().values(), ids=name)
 def test_rule_literal_stands_in_lines_that_its_pattern_matches(rule: Rule) -> None:
     texts = [sample.text for sample in rule.match]
-    seen = [n for n in NEEDLES if n.rule is rule and any(n.when.text in text for text in texts)]
+    seen = [n for n in known_rule_set().needles if n.rule is rule and any(n.when.text in text for text in texts)]
     assert seen or rule.code == "ERR000" or rule.seen
 
 
@@ -109,9 +109,16 @@ def test_advice_names_the_flag_of_this_version(version: str | None, flag: str) -
     assert flag in cause.advice
 
 
+def test_advice_names_the_whole_number_that_cannot_be_divided() -> None:
+    text = "ValueError: Weight input_size_per_partition = 4736 is not divisible by min_thread_k = 128."
+    cause = examine(as_lines(text), End(code=1), table("vllm")).cause
+    assert cause is not None
+    assert "(4736) must be a multiple of 128" in cause.advice
+
+
 def test_version_is_read_from_the_log_where_it_is_not_given() -> None:
     log = f"INFO 06-15 09:00:00 [api_server.py:1287] vLLM API server version 0.9.1\n{CAPTURE}"
-    rule = RULES["MEM004"]
+    rule = known_rules()["MEM004"]
     own = AdviceFor(engine="vllm", since="0.9", before="0.10", advice="for 0.9")
     mine = msgspec.structs.replace(rule, code="MINE001", advice_for=(own,))
     cause = examine(as_lines(log), End(), table("vllm"), rules=[mine]).cause

@@ -55,7 +55,7 @@ def test_without_users_rules_the_same_lines_have_our_cause(tmp_path: Path) -> No
         (MINE.replace('kind = "licence"', "kind = licence"), "at line 4, column 8"),
         (MINE.replace("[[when]]", "[[wen]]"), "the top: Object contains unknown field `wen`"),
         (MINE.replace('text = "no licence from"', "text = 3"), "when[0].text: Expected `str`, got `int`"),
-        (MINE.replace(r"(?P<host>\S+)", r"(?P<host>\S+"), "when[0].pattern: missing ), unterminated subpattern"),
+        (MINE.replace(r"(?P<host>\S+)", r"(?P<host>\S+"), "when[0].pattern: missing ) at position"),
         (MINE.replace("MINE001", "PORT001"), "code: PORT001 is one of vigil's own"),
         (MINE.replace("MINE001", "mine"), "code: 'mine' is not letters followed by three digits"),
         (MINE.replace("retry = true", ""), "missing required field `retry`"),
@@ -71,6 +71,28 @@ def test_file_with_a_mistake_is_named_in_one_line_and_the_others_go_on(tmp_path:
     assert mistakes[0].startswith(f"{tmp_path / 'bad.toml'}: ")
     assert told in mistakes[0]
     assert "\n" not in mistakes[0]
+
+
+LINES = {
+    "unknown at the top": (MINE.replace("retry = true", "retry = true\nretries = 3"), "line 8: the top: "),
+    "unknown table": (MINE.replace("[[when]]", "[[wen]]"), "line 9: the top: "),
+    "unknown in a way to see it": (MINE.replace("pattern =", "patern ="), "line 11: when[0]: "),
+    "unknown in the second one": (f"{MINE}\n[[when]]\ntext = 'x'\npatern = 'x'\n", "line 19: when[1]: "),
+    "unknown in an advice": (f"{MINE}\n[[when.advice_for]]\nengine = 'vllm'\nadvise = 'x'\n", "line 19: when[0].advice_for[0]: "),
+    "unknown inline": (MINE.replace("retry = true", "retry = true\nadvice_for = [{a = 1}]"), "line 8: advice_for[0]: "),
+    "behind a long string": (MINE.replace("because =", "because = '''\nx = 1\n[[when]]\n'''\nx =", 1), "line 9: the top: "),
+    "wrong type": (MINE.replace('text = "no licence from"', "text = 3"), "line 10: when[0].text: "),
+    "wrong pattern": (MINE.replace(r"(?P<host>\S+)", r"(?P<host>\S+"), "line 11: when[0].pattern: "),
+    "wrong code": (MINE.replace("MINE001", "mine"), "line 2: code: "),
+    "empty text": (MINE.replace('text = "no licence from"', 'text = ""'), "line 10: when[0].text: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", LINES)
+def test_mistake_in_a_field_is_told_with_its_line(tmp_path: Path, mistake: str) -> None:
+    text, told = LINES[mistake]
+    _, mistakes = load_rules(write(tmp_path, bad=text))
+    assert [one[: len(f"{tmp_path / 'bad.toml'}: {told}")] for one in mistakes] == [f"{tmp_path / 'bad.toml'}: {told}"]
 
 
 def test_same_code_in_two_files_is_a_mistake_of_the_second(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from vigil.diagnosis import End, examine, load_rules
-from vigil.diagnosis.rules import READING
+from vigil.diagnosis.rules import how_to_read
 from vigil.facts import Line
 
 PAGE = Path(__file__).parents[2] / "docs" / "write-a-rule.md"
@@ -48,4 +48,4 @@ def test_page_leaves_the_near_miss_alone_and_adds_an_advice(tmp_path: Path) -> N
 
 def test_page_names_every_stage() -> None:
     text = PAGE.read_text("utf-8")
-    assert all(f"`{stage.name}`" in text for stage in READING.stage)
+    assert all(f"`{stage.name}`" in text for stage in how_to_read().stage)

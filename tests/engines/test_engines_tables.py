@@ -8,6 +8,7 @@ import pytest
 from engines.transcripts import LOGS, lines, logs, name_of, table_of
 from vigil.engine_table import EngineTable, Phase
 from vigil.engines import TABLES, detect_text, engine_version, phase_table
+from vigil.ready_lines import ALL, ready_lines
 
 every_table = pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
 
@@ -25,6 +26,13 @@ def test_patterns_compile_and_groups_are_there(table: EngineTable) -> None:
 def test_ready_lines_are_signs_of_serving(table: EngineTable) -> None:
     serving = [sign.text for sign in table.signs if sign.phase is Phase.SERVING]
     assert set(table.ready_lines) <= set(serving)
+
+
+@every_table
+def test_diagnosis_knows_the_ready_lines_of_the_table(table: EngineTable) -> None:
+    known = ready_lines(table.name)
+    assert set(table.ready_lines) <= set(known)
+    assert known in {ALL, table.ready_lines}
 
 
 @every_table

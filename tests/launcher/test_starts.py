@@ -99,7 +99,7 @@ def test_starts_are_named_by_number_or_time(host: Host) -> None:
         assert host.ask("compare", name="s1", a="1", b=text)["after"]["number"] == 2
 
 
-@pytest.mark.parametrize("text", ["3", "x", "", "0", "-1", "99999999999999", "../../x", "\0", "\uff11"])
+@pytest.mark.parametrize("text", ["3", "x", "", " ", "0", "-1", "99999999999999", "../../x", "\0", "\uff11"])
 def test_start_that_is_not_there_is_refused_with_those_that_are(host: Host, text: str) -> None:
     start(host, READY)
     with pytest.raises(RefusedError, match=r"there are 1 \(2\d{7}T\d{6}, ready\)") as refused:

@@ -8,6 +8,8 @@ import msgspec
 from vigil.policy import Policy
 from vigil.screen import hide_in_command
 
+HERE = "here"
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One server or job to start or to watch.
@@ -49,7 +51,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def host(self) -> str:
         """The host in words, for people and for the history."""
-        return self.on or self.reach or "here"
+        return self.on or self.reach or HERE
 
     @property
     def id(self) -> str:

@@ -3,6 +3,6 @@
 from vigil.changes.change import Change
 from vigil.changes.compare import compare
 from vigil.changes.field import GIVEN
-from vigil.changes.snapshot import Snapshot, read_snapshot
+from vigil.changes.snapshot import SCHEMA, Snapshot, read_snapshot
 
-__all__ = ["GIVEN", "Change", "Snapshot", "compare", "read_snapshot"]
+__all__ = ["GIVEN", "SCHEMA", "Change", "Snapshot", "compare", "read_snapshot"]

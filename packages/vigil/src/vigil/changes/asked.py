@@ -15,7 +15,11 @@ def command(snapshot: Snapshot, keyed: bool) -> Found | None:  # noqa: FBT001 - 
 
 def folder(snapshot: Snapshot, _: bool) -> Found | None:  # noqa: FBT001
     """Return where the command ran."""
-    return None if snapshot.command is None else iter([("cwd", plain("folder of the command", snapshot.command.cwd))])
+    return None if snapshot.command is None else iter([("cwd", _folder(snapshot.command.cwd))])
+
+
+def _folder(path: str) -> Field:
+    return Field(what="folder of the command", text=path, same=path or None)
 
 
 def inner(snapshot: Snapshot, keyed: bool) -> Found | None:  # noqa: FBT001

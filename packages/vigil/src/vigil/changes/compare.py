@@ -19,8 +19,9 @@ NAMED, ASKED_FOR, UNRELATED, BETTER = range(4)
 _ALONE = ("model.", "file.", "edited.", "flag.", "env.")
 """What a cause that names it is about; a package is named in every other traceback."""
 _AS_INSTALLED = {"edited": "as installed", "sources": "as installed"}
-_ONLY_COMMON = frozenset({"files", "disks"})
-"""That a path is named now is said by its flag; that its content, or its disk, differs, here."""
+_ONLY_COMMON = frozenset({"files", "disks", "machine"})
+"""That a path is named now is said by its flag; that its content, or its disk, differs, here. Every machine has a kernel:
+where only one side knows it, the other did not look."""
 
 
 class _Difference(NamedTuple):

@@ -50,7 +50,8 @@ def models(snapshot: Snapshot, _: bool) -> Found | None:  # noqa: FBT001
 
 def _program(told: Program) -> Found:
     if told.python:
-        yield "python", plain("interpreter", f"{told.path} ({told.version or '?'})")
+        said = f"{told.path} ({told.version or '?'})"
+        yield "python", Field(what="interpreter", text=said, same=f"{told.path}{LOOSE}{told.version or ''}")
         return
     said = f"{told.path} ({size(told.size)}, {written(told.mtime)})"
     yield "program", Field(what="program", text=said, same=told.sha256 or told.ends)
@@ -61,7 +62,8 @@ def _program(told: Program) -> Found:
 def _sources(told: dict[str, Source]) -> Found:
     for name, source in told.items():
         where = f"working copy {source.path}" if source.path else "source"
-        yield f"source.{name}", plain(f"{where} of {name}", f"commit {(source.commit or 'unknown')[:12]}", name)
+        said = f"commit {(source.commit or 'unknown')[:12]}"
+        yield f"source.{name}", Field(what=f"{where} of {name}", text=said, same=source.commit, names=(name,))
         for path, digest in (source.dirty or {}).items():
             yield _edit(name, path, digest)
 
@@ -85,7 +87,10 @@ def _model(model: Model) -> Found:
     for name, weight in model.weights.items():
         yield f"{key}.weights.{name}", _weight(f"{name} of the {what}", name, weight)
     if model.count > len(model.weights):
-        yield f"{key}.weights", Field(what=f"weights of the {what}", text=f"{model.count} files", same=model.all)
+        yield (
+            f"{key}.weights",
+            Field(what=f"weights of the {what}", text=f"{model.count} files", same=model.all or None),
+        )
 
 
 def _weight(what: str, name: str, weight: Weight) -> Field:

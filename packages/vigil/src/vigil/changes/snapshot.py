@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+SCHEMA = 1
+
 
 class Hidden(msgspec.Struct, frozen=True):
     """A value that is secret, or too long to keep. `digest`: by the host's own key; None where it has none."""
@@ -45,7 +47,7 @@ class Gpu(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The host."""
+    """The host. What was not seen is empty or None; a driver or a limit that is None was looked for, and there is none."""
 
     boot_id: str = ""
     host: str = ""
@@ -54,9 +56,9 @@ class Machine(msgspec.Struct, frozen=True):
     cpus: int | None = None
     memory_total_bytes: int | None = None
     memory_free_bytes: int | None = None
-    memory_limit_bytes: int | None = None
+    memory_limit_bytes: int | msgspec.UnsetType | None = msgspec.UNSET
     limits: dict[str, int | None] = {}
-    driver: str | None = None
+    driver: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class Weight(msgspec.Struct, frozen=True):
@@ -116,7 +118,7 @@ class Edited(msgspec.Struct, frozen=True):
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What one start found. None: that part was not seen, so nothing can be said of it."""
 
-    schema: int = 1
+    schema: int = SCHEMA
     wall_s: float = 0.0
     whole: bool = False
     key_id: str | None = None
@@ -141,4 +143,4 @@ def read_snapshot(value: dict[str, Any]) -> Snapshot | None:
         found = msgspec.convert(value, Snapshot) if value else None
     except msgspec.ValidationError:
         return None
-    return found if found is not None and found.schema == 1 else None
+    return found if found is not None and found.schema == SCHEMA else None

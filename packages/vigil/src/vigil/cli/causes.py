@@ -8,7 +8,7 @@ import msgspec
 from vigil.cli.render import cause_lines, wrapped
 from vigil.cli.saying import mention
 from vigil.diagnosis.postmortem import Story
-from vigil.diagnosis.rules import RULES, Rule
+from vigil.diagnosis.rules import Rule, known_rules
 from vigil.errors import UsageError
 from vigil.screen import plain, plain_json
 
@@ -73,9 +73,9 @@ def own_rules(folder: Path) -> tuple[Rule, ...]:
 
 def rule_text(code: str, own: Sequence[Rule]) -> str:
     """Return what a rule says; raise `UsageError` where there is none of that code."""
-    rule = {**RULES, **{one.code: one for one in own}}.get(code.upper())
+    rule = {**known_rules(), **{one.code: one for one in own}}.get(code.upper())
     if rule is None:
-        raise UsageError(f"there is no rule {code!r}: give one of {', '.join(RULES)}")
+        raise UsageError(f"there is no rule {code!r}: give one of {', '.join(known_rules())}")
     retry = "starting again may mend it" if rule.retry else "starting again does not mend it"
     lines = [f"{rule.code}  {rule.title}", f"  kind: {rule.kind}; engines: {', '.join(rule.engines) or 'any'}; {retry}"]
     lines += ["", *wrapped(rule.because, then="  "), "", *wrapped(f"what to do: {rule.advice}")]

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Sequence
 
 from vigil.changes import GIVEN, Change
+from vigil.cli.options import leading_to
 from vigil.screen import ago, plain
 from vigil.verdict import Verdict
 
@@ -24,7 +25,7 @@ def block_of(verdict: Verdict, width: int = WIDEST) -> list[str]:
         lines += line_of(one, width)
     left = len(verdict.changes) - SHOWN
     if left > 0:
-        lines.append(f"    and {left} more: vigil diff {verdict.name}{where(verdict)}")
+        lines.append(f"    and {left} more: vigil diff {verdict.name}{leading_to(verdict.host)}")
     return lines
 
 
@@ -48,13 +49,6 @@ def _cut(text: str, side: int) -> str:
     """Cut a long value in its middle: paths differ at their ends."""
     half = (side - 1) // 2
     return text if len(text) <= side else f"{text[:half]}…{text[-half:]}"
-
-
-def where(verdict: Verdict) -> str:
-    """Return the option that leads a command to the verdict's host."""
-    if verdict.host == "here":
-        return ""
-    return f" --on {verdict.host}" if " " not in verdict.host else f" --reach '{verdict.host}'"
 
 
 def whole(changes: Sequence[Change]) -> list[str]:

@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from vigil.errors import UsageError
+from vigil.plan import HERE
 from vigil.policy import Policy
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
@@ -183,6 +184,17 @@ def choice(value: str, allowed: tuple[str, ...], option: str) -> str:
 def here(on: str | None, reach: str | None) -> str | None:
     """Return the current folder for a command that starts on this machine; elsewhere its login decides."""
     return None if on or reach else str(Path.cwd())
+
+
+def leading_to(host: str, *, by_ssh: bool | None = None) -> str:
+    """Return the option that leads a command to a plan's or a verdict's host, with a blank before it; nothing for this one.
+
+    `by_ssh` None: its looks say how it is reached, since a verdict holds one text for both; a name has no blank and no slash.
+    """
+    if host == HERE:
+        return ""
+    ssh = by_ssh if by_ssh is not None else not re.search(r"[\s/]", host)
+    return f" --{'on' if ssh else 'reach'} {shlex.quote(host)}"
 
 
 def absolute(path: str, on: str | None, reach: str | None) -> str:

@@ -4,7 +4,8 @@ import shutil
 import textwrap
 from pathlib import Path
 
-from vigil.cli.changed import WIDEST, block_of, where
+from vigil.cli.changed import WIDEST, block_of
+from vigil.cli.options import leading_to
 from vigil.diagnosis.cause import Cause
 from vigil.screen import duration, plain
 from vigil.verdict import SERVING, Verdict, Word
@@ -119,7 +120,7 @@ def _where_next(verdict: Verdict, trace: Path | None, *, hints: bool) -> list[st
         lines.append(f"  log:   {plain(verdict.log, 300)}{line}")
     if trace is not None:
         lines.append(f"  trace: {trace}   (vigil replay TRACE)")
-    at = where(verdict)
+    at = leading_to(verdict.host)
     steps = {
         Word.READY: f"vigil stop {verdict.name}{at}",
         Word.BUSY: f"vigil stop {verdict.name}{at}",

@@ -12,6 +12,7 @@ import typer
 from vigil.cli.drawing import Drawing, drawing_for
 from vigil.cli.findings import text_of as text_of_report
 from vigil.cli.missing import told, unknown_address
+from vigil.cli.options import leading_to
 from vigil.cli.render import text_of
 from vigil.cli.saying import mention, say
 from vigil.errors import UsageError
@@ -46,14 +47,13 @@ def watch_and_exit(plan: Plan, manner: Manner) -> None:
         verdict = anyio.run(_watch, plan, manner, shown)
     except KeyboardInterrupt:
         name = shown[-1] if shown else plan.name
+        there = leading_to(plan.host, by_ssh=plan.on is not None)
         if plan.attached:
             mention(f"interrupted; {name or 'the server'} was stopped with us")
         elif plan.url is not None and name is None:
-            mention(
-                f"interrupted; what runs at {plan.url} goes on. To watch it again: vigil wait {plan.url}{_where(plan)}"
-            )
+            mention(f"interrupted; what runs at {plan.url} goes on. To watch it again: vigil wait {plan.url}{there}")
         elif name:
-            at = f"{name}{_where(plan)}"
+            at = f"{name}{there}"
             mention(f"interrupted; {name} goes on. To watch it: vigil wait {at}   To end it: vigil stop {at}")
         raise typer.Exit(130) from None
     raise typer.Exit(with_exit_code(verdict, manner, plan).exit_code)
@@ -65,12 +65,6 @@ def with_exit_code(verdict: Verdict, manner: Manner, plan: Plan) -> Verdict:
     if verdict.word is Word.DEGRADED and not expected:
         return msgspec.structs.replace(verdict, exit_code=0)
     return verdict
-
-
-def _where(plan: Plan) -> str:
-    if plan.on:
-        return f" --on {plan.on}"
-    return f" --reach '{plan.reach}'" if plan.reach else ""
 
 
 async def _watch(plan: Plan, manner: Manner, shown: list[str]) -> Verdict:

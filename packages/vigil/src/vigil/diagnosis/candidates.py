@@ -5,9 +5,10 @@ import re
 import msgspec
 
 from vigil.diagnosis.reader import HEAD, Chain, both_ends, exception_in, frames_above, read_chains, usage_lines
-from vigil.diagnosis.rules import READING, RULES, Needle, Rule, RuleSet, When
+from vigil.diagnosis.rules import Needle, Rule, RuleSet, When, how_to_read, known_rules
 from vigil.diagnosis.stages import SERVING, Stages
 from vigil.diagnosis.text import LogText
+from vigil.ready_lines import ready_lines
 
 _QUIET = frozenset("WID")
 _QUOTED = "    "
@@ -162,7 +163,7 @@ class _Gathering:
                     return
         # An exception without words that led to another one (StopIteration, KeyError) is how Python looks things up.
         raised = next((one for one in loud if one.message), loud[0])
-        found = known[raised.index] or Candidate(index=raised.index, rule=RULES["EXC000"])
+        found = known[raised.index] or Candidate(index=raised.index, rule=known_rules()["EXC000"])
         self.by_line[raised.index] = msgspec.structs.replace(found, head=chain.head, where=raised.where)
 
 
@@ -171,16 +172,20 @@ def read_marks(log: LogText, engine: str | None) -> Marks:
 
     Without them, `ready` is before the first line and `stopped` behind the last.
     """
-    ready = max(log.find_any(READING.ready_texts(engine)), default=-1)
-    return Marks(ready, min((i for i in log.find_any(READING.stopped) if i > ready), default=len(log)))
+    ready = max(log.find_any(ready_lines(engine)), default=-1)
+    return Marks(ready, min((i for i in log.find_any(how_to_read().stopped) if i > ready), default=len(log)))
 
 
 def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
-    """Return what the attempt shows after it last said that it served; one candidate for each chain of exceptions."""
+    """Return what the attempt shows after it last said that it served; one candidate for each chain of exceptions.
+
+    Raises `TooSlowError` where a user's rule takes too long.
+    """
+    rules.begin()
     marks = read_marks(log, engine)
     chains = read_chains(log, marks.ready)
-    relays = log.find_any(READING.relays)
-    muted = log.find_any(READING.harmless) | usage_lines(log) | {i for chain in chains for i in chain.inside}
+    relays = log.find_any(how_to_read().relays)
+    muted = log.find_any(how_to_read().harmless) | usage_lines(log) | {i for chain in chains for i in chain.inside}
     first = {chain.head for chain in chains}
     spans = {raised.index: (chain.head, chain.raised[-1].index) for chain in chains for raised in chain.raised}
     gathering = _Gathering(log, muted - first, relays, spans)
@@ -205,7 +210,7 @@ def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:
             continue  # what a traceback quotes, where its end was not kept
         called_error = line.level == "E" or (not line.level and _ERROR_FIRST.match(line.body))
         if called_error and marks.ready < index < marks.stopped:
-            return _in_stage(Candidate(index=index, rule=RULES["ERR000"]), evidence.stages.at(index))
+            return _in_stage(Candidate(index=index, rule=known_rules()["ERR000"]), evidence.stages.at(index))
     return None
 
 
@@ -215,7 +220,7 @@ def find_cut_traceback(log: LogText, evidence: Evidence) -> Candidate | None:
     for index in log.find(HEAD):
         if marks.ready < index < marks.stopped and index not in evidence.muted and not _only_told(log, index):
             below = "\n".join(log.read(i).body for i in range(index, min(index + _MOST_BELOW, len(log))))
-            return _in_stage(Candidate(index=index, rule=RULES["EXC000"]), stages.at(index, below))
+            return _in_stage(Candidate(index=index, rule=known_rules()["EXC000"]), stages.at(index, below))
     return None
 
 
@@ -228,13 +233,13 @@ def _handled(log: LogText, chain: Chain) -> bool:
     """Whether the traceback was only told: at a quiet level, or for one request, as its writer said just before."""
     if log.read(chain.head).level in _QUIET:
         return True
-    if any(text in log.texts[raised.index] for raised in chain.raised[1:] for text in READING.gone):
+    if any(text in log.texts[raised.index] for raised in chain.raised[1:] for text in how_to_read().gone):
         return False  # one request told of it, and the engine ended
     return _only_told(log, chain.head)
 
 
 def _only_told(log: LogText, index: int) -> bool:
     head = log.read(index)
-    told = log.last_before(READING.harmless_heads, index + 1)
+    told = log.last_before(how_to_read().harmless_heads, index + 1)
     near = told is not None and log.apart(told, index) <= _JUST_BEFORE and log.read(told).process == head.process
     return near or head.level in _QUIET

@@ -11,7 +11,8 @@ from vigil.diagnosis.cause import Cause, End
 from vigil.diagnosis.flow import Flow
 from vigil.diagnosis.health import DEAD, answers_after_death, find_misleading
 from vigil.diagnosis.literals import Literals
-from vigil.diagnosis.rules import OURS, READING, RULES, Rule, RuleSet
+from vigil.diagnosis.patience import SlowRule, TooSlowError
+from vigil.diagnosis.rules import Rule, RuleSet, how_to_read, known_rule_set, known_rules, without
 from vigil.diagnosis.select import Choice, choose, first_sign, others, outlived
 from vigil.diagnosis.speculation import find_idle_speculation
 from vigil.diagnosis.stuck import Stuck, find_stuck
@@ -35,13 +36,15 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     `candidates` are at most two others that could be the cause, best first. `stuck` is given only without a cause, for
     an attempt that is not known to have ended and never said that it serves. `repeated`: what an attempt without a
-    cause, which never served, died of if the one before it looked like it.
+    cause, which never served, died of if the one before it looked like it. `slow`: users' rules that took too long, and
+    were left out.
     """
 
     cause: Cause | None
     candidates: tuple[Cause, ...]
     stuck: Stuck | None
     repeated: Cause | None = None
+    slow: tuple[SlowRule, ...] = ()
 
 
 def examine(  # noqa: PLR0913, PLR0917 - an attempt is known by no less
@@ -58,6 +61,25 @@ def examine(  # noqa: PLR0913, PLR0917 - an attempt is known by no less
     main process ended; `table` describes its engine; `file` names the log in the causes; `version` is the engine's,
     looked for in the lines where it is not given; `rules` are a user's own, which go before ours.
     """
+    slow: list[SlowRule] = []
+    while True:
+        try:
+            found = _examine(lines, end, table, file, version, rules)
+        except TooSlowError as error:  # told as if that rule had never been there
+            slow.append(error.slow)
+            rules = without(rules, [error.slow])
+        else:
+            return msgspec.structs.replace(found, slow=tuple(slow)) if slow else found
+
+
+def _examine(  # noqa: PLR0913, PLR0917 - as above
+    lines: Sequence[Line],
+    end: End,
+    table: EngineTable | None,
+    file: str | None,
+    version: str | None,
+    rules: Sequence[Rule],
+) -> Findings:
     log = LogText(lines, _literals(tuple(rules)))
     engine = table.name if table is not None else None
     setting = Setting(engine, version or find_version(log, table), file)
@@ -99,7 +121,7 @@ def _choose(log: LogText, end: End, evidence: Evidence, flow: Flow, setting: Set
         if not end.died and answers_after_death(flow, died.line):
             why = tell(log, choice, setting)
             groups = (("why", f"{why.title} ({why.code}). {why.advice}"),)
-            lying = msgspec.structs.replace(died, rule=RULES[DEAD], kind="", when=None, groups=groups)
+            lying = msgspec.structs.replace(died, rule=known_rules()[DEAD], kind="", when=None, groups=groups)
             return Choice(lying, min(choice.sure, _HEALTH_SURE)), choice
         return (choice,)
     if choice is not None:
@@ -112,20 +134,22 @@ def _serving(log: LogText, evidence: Evidence, flow: Flow) -> tuple[Choice, ...]
     seen = find_misleading(log, flow, evidence.marks)
     if seen is not None:
         groups = (("why", _SILENT_END),) if seen.code == DEAD else ()
-        return (Choice(Candidate(index=seen.at, rule=RULES[seen.code], level=0, groups=groups), _HEALTH_SURE),)
+        return (Choice(Candidate(index=seen.at, rule=known_rules()[seen.code], level=0, groups=groups), _HEALTH_SURE),)
     if evidence.lasting:
         return (Choice(evidence.lasting[0], _LASTING_SURE),)
     idle = find_idle_speculation(log)
     if idle is not None:
         groups = (("found", idle.found),)
-        return (Choice(Candidate(index=idle.at, rule=RULES[idle.code], level=0, groups=groups), _SPECULATION_SURE),)
+        return (
+            Choice(Candidate(index=idle.at, rule=known_rules()[idle.code], level=0, groups=groups), _SPECULATION_SURE),
+        )
     return None
 
 
 def _stand(
     lines: Sequence[Line], log: LogText, table: EngineTable | None, evidence: Evidence, flow: Flow
 ) -> Stuck | None:
-    if any(index < evidence.marks.stopped for index in log.find_any(READING.relays)):
+    if any(index < evidence.marks.stopped for index in log.find_any(how_to_read().relays)):
         return None  # it ended, though nothing says why
     return None if _served(evidence, flow) else find_stuck(lines, log, table)
 
@@ -141,9 +165,9 @@ def _other_sure(candidate: Candidate) -> float:
 
 @lru_cache(maxsize=8)
 def _rule_set(users: tuple[Rule, ...]) -> RuleSet:
-    return RuleSet(RULES.values(), users) if users else OURS
+    return RuleSet(known_rules().values(), users) if users else known_rule_set()
 
 
 @lru_cache(maxsize=8)
 def _literals(users: tuple[Rule, ...]) -> Literals:
-    return Literals(searched(_rule_set(users), READING))
+    return Literals(searched(_rule_set(users), how_to_read()))

@@ -6,7 +6,7 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import NamedTuple
 
-from vigil.diagnosis.rules import READING
+from vigil.diagnosis.rules import how_to_read
 from vigil.diagnosis.text import LogText
 
 THROUGHPUT = "Avg generation throughput:"
@@ -39,7 +39,7 @@ class Flow:
     def __init__(self, log: LogText) -> None:
         self._log = log
         self.alive = sorted(index for index in log.find_any(ALIVE) if _works(log.texts[index]))
-        self._gone = sorted(log.find_any(READING.gone))
+        self._gone = sorted(log.find_any(how_to_read().gone))
 
     @cached_property
     def answers(self) -> list[Answer]:

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
 
 import msgspec
@@ -46,7 +47,10 @@ class _Spoken:
         )
 
 
-_WORDS = msgspec.convert(tomllib.loads((resources.files("vigil.diagnosis") / "lives.toml").read_text("utf-8")), _Words)
+@cache
+def _words() -> _Words:
+    text = (resources.files("vigil.diagnosis") / "lives.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), _Words)
 
 
 class Lives:
@@ -56,12 +60,13 @@ class Lives:
     """
 
     def __init__(self, tables: Sequence[EngineTable]) -> None:
-        self._ends, self._starts, self._between = map(_Spoken, (_WORDS.ends, _WORDS.starts, _WORDS.between))
+        words = _words()
+        self._ends, self._starts, self._between = map(_Spoken, (words.ends, words.starts, words.between))
         banners = (Word(text, table.banner_pattern) for table in tables for text in table.banners)
-        self._banners, self._openings = _Spoken(tuple(banners)), _Spoken(_WORDS.openings)
+        self._banners, self._openings = _Spoken(tuple(banners)), _Spoken(words.openings)
         self._banner_texts = {text for text, _ in self._banners.known}
         self._fatal = [text.encode() for table in tables for text in table.fatal_lines]
-        self._fatal += [word.text.encode() for word in _WORDS.last]
+        self._fatal += [word.text.encode() for word in words.last]
         self._opening = self._part = b""
         self._seen: set[tuple[bytes, bytes]] = set()  # banners of this life, each with who wrote it
         self._over = self._used = False

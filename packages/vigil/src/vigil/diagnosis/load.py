@@ -6,18 +6,22 @@ from pathlib import Path
 
 import msgspec
 
-from vigil.diagnosis.rules import RULES, Rule, check_rule
+from vigil.diagnosis.patience import wrong_with
+from vigil.diagnosis.places import line_of
+from vigil.diagnosis.rules import Rule, check_rule, known_rules
 
 _LARGEST_BYTES = 1 << 20
 _NEWLINE = b"\n"
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,15}\d{3}", re.ASCII)
+_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
 _FIELD = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<where>[^`]*)`)?$", re.DOTALL)
 
 
 def load_rules(folder: Path) -> tuple[list[Rule], list[str]]:
     """Return the rules of all `*.toml` files in `folder`, by name, and one line for each file that has a mistake.
 
-    A folder that is not there or may not be read is a mistake, too. The lines name the file, and the line or the field.
+    A folder that is not there or may not be read is a mistake, too. The lines name the file, the line where there is one, and
+    the field.
     """
     try:
         paths = sorted(path for path in folder.iterdir() if path.name.endswith(".toml"))
@@ -45,7 +49,8 @@ def _read(path: Path) -> Rule | str:
             raw = file.read(_LARGEST_BYTES + 1)
         if len(raw) > _LARGEST_BYTES:
             return "it is larger than a rule can be"
-        rule = msgspec.convert(tomllib.loads(raw.decode()), Rule)
+        text = raw.decode()
+        return _parse(text)
     except OSError as error:
         return error.strerror or str(error)
     except UnicodeDecodeError as error:
@@ -53,24 +58,38 @@ def _read(path: Path) -> Rule | str:
         return f"line {number}: not UTF-8"
     except tomllib.TOMLDecodeError as error:
         return _one_line(str(error))
-    except msgspec.ValidationError as error:
-        match = _FIELD.match(str(error))
-        where = (match["where"] if match else None) or "the top"
-        return f"{where}: {_one_line(match['what'] if match else str(error))}"
     except RecursionError:
         return "it is nested too deeply"
-    return _check(rule) or rule
+
+
+def _parse(text: str) -> Rule | str:
+    """Return the rule of a text that may be no TOML; what is wrong with its fields, with the line."""
+    try:
+        rule = msgspec.convert(tomllib.loads(text), Rule)
+    except msgspec.ValidationError as error:
+        match = _FIELD.match(str(error))
+        what, where = (match["what"], match["where"] or "") if match else (str(error), "")
+        unknown = _UNKNOWN.search(what)
+        field = ".".join(filter(None, (where, unknown["name"]))) if unknown else where
+        return _at_line(text, field, f"{where or 'the top'}: {_one_line(what)}")
+    wrong = _check(rule)
+    return _at_line(text, wrong.partition(":")[0], wrong) if wrong else rule
+
+
+def _at_line(text: str, field: str, wrong: str) -> str:
+    line = line_of(text, field)
+    return wrong if line is None else f"line {line}: {wrong}"
 
 
 def _check(rule: Rule) -> str:
     """Return what is wrong with a rule that has the right form, or nothing."""
     if not _CODE.fullmatch(rule.code):
         return f"code: {rule.code!r} is not letters followed by three digits, as MINE001"
-    if rule.code in RULES:
+    if rule.code in known_rules():
         return f"code: {rule.code} is one of vigil's own"
     if not rule.when:
         return "when: a rule needs one way to see the failure"
-    wrong = check_rule(rule)
+    wrong = check_rule(rule, wrong_with)
     if wrong:
         return wrong
     for place, sample in enumerate(rule.match):

@@ -8,11 +8,13 @@ from vigil.diagnosis.blocks import Blocks
 from vigil.diagnosis.cause import Cause, End
 from vigil.diagnosis.find import Findings, examine
 from vigil.diagnosis.lives import Lives
-from vigil.diagnosis.rules import Rule
+from vigil.diagnosis.patience import SlowRule
+from vigil.diagnosis.rules import Rule, without
 from vigil.diagnosis.sieve import Kept, Sieve
 from vigil.diagnosis.stuck import Stuck
 from vigil.diagnosis.wanted import wanted
 from vigil.engine_table import EngineTable, printed_by, version_in
+from vigil.ready_lines import ready_lines
 
 _VERSION_LINES, _VERSION_CHARS = 400, 400
 
@@ -21,7 +23,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """What a log tells. `attempts`: lives of the server in it; `alike`: how many of the last ones ended with the same cause.
 
     `ready`: the last life said that it served. `cause` and `candidates` are those of the life that explains the others;
-    `stuck_in`: where a life without a cause stands that has not become ready.
+    `stuck_in`: where a life without a cause stands that has not become ready. `slow_rules`: users' rules that took too
+    long, and were left out from there on.
     """
 
     file: str | None
@@ -33,6 +36,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause | None
     candidates: tuple[Cause, ...]
     stuck_in: Stuck | None
+    slow_rules: tuple[SlowRule, ...] = ()
 
 
 class _Life(msgspec.Struct, frozen=True):
@@ -61,7 +65,7 @@ class Postmortem:
         self._log = log or Log()
         self._table = self._log.table
         self._rules = rules
-        self._any_ready = tuple(text for one in tables for text in one.ready_lines)
+        self._slow: tuple[SlowRule, ...] = ()
         self._version: str | None = None
         self._closing = False
         self._lives = 0
@@ -100,14 +104,17 @@ class Postmortem:
             cause=telling.cause if telling else None,
             candidates=telling.candidates if telling else (),
             stuck_in=telling.stuck if telling and telling.cause is None else None,
+            slow_rules=self._slow,
         )
 
     def _examine(self, kept: Kept) -> None:
         self._recognise(kept)
-        ready_texts = self._table.ready_lines if self._table is not None else self._any_ready
-        ready = any(text in line.text for line in kept for text in ready_texts)
+        texts = ready_lines(self._table.name if self._table is not None else None)
+        ready = any(text in line.text for line in kept for text in texts)
         end = msgspec.structs.replace((self._log.end if self._closing else None) or End(), ready=ready)
         found = examine(kept, end, self._table, self._log.file, self._version, self._rules)
+        self._slow += found.slow
+        self._rules = without(self._rules, found.slow)
         life = _Life(found, ready)
         same = self._last and _fingerprint(life) == _fingerprint(self._last[-1])
         self._alike = self._alike + 1 if same else int(found.cause is not None)

@@ -2,12 +2,14 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
 import msgspec
+
+from vigil.diagnosis.patience import ALLOWANCE_S, Allowance, Patient, Searches, SlowRule
 
 _NO_VERSION = re.compile(r"0\.0\.0|0\.1(?:\.0)?\.?dev")
 """What builds from a repository call themselves: it says nothing of their age."""
@@ -124,9 +126,9 @@ class Needle(msgspec.Struct, frozen=True):
 
     rule: Rule
     when: When
-    pattern: re.Pattern[str] | None
-    above: re.Pattern[str] | None
-    frame: re.Pattern[str] | None
+    pattern: Searches | None
+    above: Searches | None
+    frame: Searches | None
     engines: frozenset[str]
     level: int
 
@@ -174,7 +176,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     relays: tuple[str, ...]
     harmless: tuple[str, ...]
     harmless_heads: tuple[str, ...]
-    ready: dict[str, tuple[str, ...]]
     stopped: tuple[str, ...]
     gone: tuple[str, ...]
     versions: tuple[str, ...]
@@ -183,12 +184,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     served: Served
     stall: tuple[Stall, ...]
 
-    def ready_texts(self, engine: str | None) -> tuple[str, ...]:
-        """Return an engine's own words that it serves; those of all of them where it is not known."""
-        if engine in self.ready:
-            return self.ready[engine]
-        return tuple(text for texts in self.ready.values() for text in texts)
-
 
 class RuleSet:
     """Rules in the order in which they are asked, users' first. Invariant: a code stands once."""
@@ -196,9 +191,35 @@ class RuleSet:
     def __init__(self, rules: Iterable[Rule], users: Iterable[Rule] = ()) -> None:
         users = tuple(users)
         self.by_code = {rule.code: rule for rule in (*users, *rules)}
-        mine = {rule.code for rule in users}
-        needles = [_needle(rule, when, users=rule.code in mine) for rule in self.by_code.values() for when in rule.when]
+        self._allowances = {rule.code: Allowance() for rule in users}
+        needles = [self._needle(rule, place) for rule in self.by_code.values() for place in range(len(rule.when))]
         self.needles = tuple(sorted(needles, key=_claim))
+
+    def begin(self) -> None:
+        """Begin another attempt: users' rules have their time again (see `patience`)."""
+        for allowance in self._allowances.values():
+            allowance.left_s = ALLOWANCE_S
+
+    def _needle(self, rule: Rule, place: int) -> Needle:
+        when = rule.when[place]
+        allowance = self._allowances.get(rule.code)
+
+        def ready(field: str, pattern: str | None) -> Searches | None:
+            if not pattern:
+                return None
+            if allowance is None:
+                return re.compile(pattern)
+            return Patient(pattern, SlowRule(rule.code, f"when[{place}].{field}"), allowance)
+
+        return Needle(
+            rule=rule,
+            when=when,
+            pattern=ready("pattern", when.pattern),
+            above=ready("above", when.above),
+            frame=ready("frame", when.frame),
+            engines=frozenset(when.engines or rule.engines),
+            level=_level(rule, when, users=allowance is not None),
+        )
 
     @cached_property
     def texts(self) -> frozenset[str]:
@@ -208,6 +229,12 @@ class RuleSet:
             for needle in self.needles
             for text in (needle.when.text, *needle.when.after, *needle.when.unless, *needle.when.back)
         )
+
+
+def without(rules: Iterable[Rule], slow: Iterable[SlowRule]) -> tuple[Rule, ...]:
+    """Return the rules but for those that took too long."""
+    codes = {one.code for one in slow}
+    return tuple(rule for rule in rules if rule.code not in codes)
 
 
 def _claim(needle: Needle) -> tuple[bool, int, int]:
@@ -220,37 +247,34 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d{1,9}", version.partition("+")[0])[:4])
 
 
-def check_rule(rule: Rule) -> str:
-    """Return what is wrong with a rule, naming the field, or nothing."""
+def check_rule(rule: Rule, wrong_with: Callable[[str], str] | None = None) -> str:
+    """Return what is wrong with a rule, naming the field, or nothing. `wrong_with` tells it of a pattern; else `re` does."""
+    wrong_with = wrong_with or _wrong_with
     for place, when in enumerate(rule.when):
         if not when.text:
             return f"when[{place}].text: it is empty"
         for name, pattern in (("pattern", when.pattern), ("above", when.above), ("frame", when.frame)):
-            try:
-                re.compile(pattern or "")
-            except re.error as error:
-                return f"when[{place}].{name}: {error}"
+            if wrong := wrong_with(pattern or ""):
+                return f"when[{place}].{name}: {wrong}"
     return ""
 
 
-def _needle(rule: Rule, when: When, *, users: bool) -> Needle:
+def _wrong_with(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return str(error)
+    return ""
+
+
+def _level(rule: Rule, when: When, *, users: bool) -> int:
     if rule.aftermath:
-        level = 3
-    elif rule.generic:
-        level = 2
-    elif when.weak:
-        level = 1
-    else:
-        level = -1 if users else 0
-    return Needle(
-        rule=rule,
-        when=when,
-        pattern=re.compile(when.pattern) if when.pattern else None,
-        above=re.compile(when.above) if when.above else None,
-        frame=re.compile(when.frame) if when.frame else None,
-        engines=frozenset(when.engines or rule.engines),
-        level=level,
-    )
+        return 3
+    if rule.generic:
+        return 2
+    if when.weak:
+        return 1
+    return -1 if users else 0
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -265,14 +289,23 @@ def _rule(name: str) -> Rule:
     return rule
 
 
-def _all_rules() -> dict[str, Rule]:
+# Read once, when a diagnosis first asks: that takes some 60 ms, and most commands never do. A rule that breaks the form is a
+# fault of ours that any test shows.
+@cache
+def known_rules() -> dict[str, Rule]:
+    """Return our own rules by code."""
     folder = resources.files("vigil.diagnosis") / "rules"
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
     return {rule.code: rule for rule in map(_rule, names)}
 
 
-# Read at import: a rule that breaks the form is a fault of ours that any test shows; nothing is read while diagnosing.
-RULES = _all_rules()
-OURS = RuleSet(RULES.values())
-NEEDLES = OURS.needles
-READING = msgspec.convert(_load("reading.toml"), Reading)
+@cache
+def known_rule_set() -> RuleSet:
+    """Return our own rules, ready to be asked."""
+    return RuleSet(known_rules().values())
+
+
+@cache
+def how_to_read() -> Reading:
+    """Return how logs are read, whatever the rule."""
+    return msgspec.convert(_load("reading.toml"), Reading)

@@ -17,7 +17,7 @@ import signal as signals
 from vigil.diagnosis.candidates import Candidate, Evidence, Marks, find_cut_traceback, find_error_line
 from vigil.diagnosis.cause import End
 from vigil.diagnosis.reader import exception_in
-from vigil.diagnosis.rules import READING, RULES
+from vigil.diagnosis.rules import how_to_read, known_rules
 from vigil.diagnosis.stages import SERVING
 from vigil.diagnosis.text import LogText
 from vigil.diagnosis.upward import look_upward
@@ -79,7 +79,7 @@ def outlived(log: LogText, evidence: Evidence, one: Candidate) -> bool:
         return False
     if evidence.stages.at(len(log)) == SERVING:
         return False  # what a server outlives is told by its work
-    ended = log.first_after((*READING.relays, *READING.gone), one.index)
+    ended = log.first_after((*how_to_read().relays, *how_to_read().gone), one.index)
     return ended is None and _moved_on(log, evidence, one, len(log))
 
 
@@ -141,7 +141,7 @@ def _outlived(log: LogText, evidence: Evidence, earlier: Candidate, later: Candi
     """
     if later.level > min(earlier.level, _GENERIC) or later.rule.code == earlier.rule.code or later.rule.from_end:
         return False
-    ended = log.first_after((*READING.relays, *READING.gone), earlier.index)
+    ended = log.first_after((*how_to_read().relays, *how_to_read().gone), earlier.index)
     return _moved_on(log, evidence, earlier, later.index if ended is None else min(ended, later.index))
 
 
@@ -168,7 +168,7 @@ def sureness(chosen: Candidate, marks: Marks) -> float:
 def _oom(alive: tuple[Candidate, ...]) -> Choice:
     """Take the kernel's word: other processes' errors (NCCL, TCP stores) are what a killed one leaves behind."""
     told = next((c for c in alive if c.rule.code in {"MEM003", "SIG001"}), None)
-    rule = RULES["MEM003"]
+    rule = known_rules()["MEM003"]
     return Choice(
         Candidate(index=told.index if told else -1, rule=rule),
         OOM_SURE,
@@ -181,7 +181,7 @@ def _from_end(end: End) -> Choice | None:
     if number is None:
         return None
     name = signal_name(number)
-    candidate = Candidate(index=-1, rule=RULES["SIG001"], groups=(("signal", name), ("number", str(number))))
+    candidate = Candidate(index=-1, rule=known_rules()["SIG001"], groups=(("signal", name), ("number", str(number))))
     return Choice(candidate, SIGNAL_SURE, f"killed by {name}")
 
 

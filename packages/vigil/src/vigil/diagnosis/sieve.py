@@ -7,6 +7,7 @@ gigabyte of bars costs memory, and what is kept does not depend on the pieces in
 """
 
 import functools
+from bisect import bisect_right
 from collections.abc import Callable
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
@@ -25,6 +26,8 @@ SHAPES = 2000
 SHAPE_BYTES = 160
 AROUND = 3
 HEAD_LINES = 40
+FLOOD = 300
+"""Hits in a block from which on a second search of it is cheaper than a look at each line."""
 TAIL_BYTES = 128 << 10
 _DIGITS = b"0123456789"
 _NEWLINE = 10
@@ -39,9 +42,17 @@ Kept = tuple[Line, ...]
 
 
 class Sieve:
-    """Takes blocks, hands lives to `give` as they end. `lives` says where one begins."""
+    """Takes blocks, hands lives to `give` as they end. `lives` says where one begins; `flood`: see `FLOOD`."""
 
-    def __init__(self, wanted: WantedTexts, lives: Lives, give: Callable[[Kept], None], lines_before: int = 0) -> None:
+    def __init__(
+        self,
+        wanted: WantedTexts,
+        lives: Lives,
+        give: Callable[[Kept], None],
+        lines_before: int = 0,
+        flood: int = FLOOD,
+    ) -> None:
+        self._flood = flood
         self._lives = lives
         self._give = give
         known = {one.text.encode(): one for one in wanted.texts}
@@ -62,13 +73,20 @@ class Sieve:
         before = self._leave()
         self._data, self._offset = before + block, self._offset + len(self._data) - len(before)
         self._at = self._new = len(before)
-        for _, start, end in self._search(self._data):
+        hits = self._search(self._data)
+        life, telling = self._from, self._telling() if len(hits) > self._flood else None
+        for _, start, end in hits:
             if end <= self._at:
                 continue  # the line was looked at
+            if telling is not None and self._from != life:
+                telling = None  # more texts tell something in another life
             begin = _line_begin(self._data, end - 1)
-            self._pass(begin)
+            if begin > self._at:
+                self._pass(begin)
             if start - begin < LINE_BYTES:
-                self._look(_line_end(self._data, end), wanted=True)
+                stop = _line_end(self._data, end)
+                if telling is None or not self._is_of_flood(stop, telling):
+                    self._look(stop, wanted=True)
         self._pass(len(self._data))
 
     def close(self) -> None:
@@ -84,6 +102,7 @@ class Sieve:
         self._latest: dict[bytes, tuple[int, int, bytes]] = {}
         self._shapes: dict[bytes, int] = {}
         self._left = dict(self._lasting)
+        self._tells: Search | None = None
         self._search = _search_for(self._always.union(self._left))
         self._owed = HEAD_LINES
 
@@ -134,18 +153,49 @@ class Sieve:
         position = self._offset + self._at
         if wanted and self._left:
             self._spend(line)
-        if wanted and self._is_new(line):
+        shape = _shape(line) if wanted else b""
+        if wanted and self._is_new(shape):
             self._keep_before()
             self._owed = max(
                 self._owed, 1 + max((self._runs[run] for run in self._runs if run in line), default=AROUND)
             )
-        elif wanted and _shape(line) in self._shapes:
-            self._latest[_shape(line)] = (position, self._number, line)
+        elif wanted and shape in self._shapes:
+            self._latest[shape] = (position, self._number, line)
         if self._owed:
             self._owed -= 1
             self._kept[position] = (self._number, line)
         self._number += self._data[end - 1] == _NEWLINE
         self._at = end
+
+    def _telling(self) -> list[int]:
+        """Return where in the block a text stands that says more of a line than that it is wanted, by the texts' ends."""
+        if self._tells is None:
+            self._tells = _build(self._lives.texts.union(self._left))
+        return [end for _, _, end in self._tells(self._data)]
+
+    def _is_of_flood(self, end: int, telling: list[int]) -> bool:
+        """Take the line from here to `end` where it is like many before it, and return True; `_look` would do no more.
+
+        Of a log full of errors nearly all lines are, so that this is what such a log costs.
+        """
+        if self._owed or self._lives.awaits:
+            return False
+        place = bisect_right(telling, self._at)
+        if place < len(telling) and telling[place] <= end:
+            return False
+        line = _text(self._data, self._at, end)
+        seeks = self._lives.seeks
+        if seeks and seeks in line:
+            return False
+        shape = _shape(line)
+        seen = self._shapes.get(shape, 0)
+        if seen < ALIKE and (seen or len(self._shapes) < SHAPES):
+            return False
+        if seen:
+            self._latest[shape] = (self._offset + self._at, self._number, line)
+        self._number += self._data[end - 1] == _NEWLINE
+        self._at = end
+        return True
 
     def _turns_on(self, line: bytes, *, wanted: bool) -> bool:
         seeks = self._lives.seeks
@@ -158,11 +208,11 @@ class Sieve:
             self._left[text] -= 1
         if any(self._left[text] <= 0 for text in spent):
             self._left = {text: left for text, left in self._left.items() if left > 0}
+            self._tells = None
             self._search = _search_for(self._always.union(self._left))
 
-    def _is_new(self, line: bytes) -> bool:
+    def _is_new(self, shape: bytes) -> bool:
         """Count a line's shape; return True where it was not seen often in this life."""
-        shape = _shape(line)
         seen = self._shapes.get(shape, 0)
         if not seen and len(self._shapes) >= SHAPES:
             return False
@@ -184,6 +234,10 @@ class Sieve:
 @functools.lru_cache(maxsize=4)  # an automaton takes some megabytes
 def _search_for(texts: frozenset[bytes]) -> Search:
     """Return a search for all of `texts` at once."""
+    return _build(texts)
+
+
+def _build(texts: frozenset[bytes]) -> Search:
     known = sorted(texts)
     found = BytesAhoCorasick(known, matchkind=MatchKind.LeftmostFirst, implementation=Implementation.DFA)
     return found.find_matches_as_indexes

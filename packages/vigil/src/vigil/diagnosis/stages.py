@@ -2,18 +2,24 @@
 
 import re
 from bisect import bisect_left, bisect_right
+from functools import cache
 
-from vigil.diagnosis.rules import READING
+from vigil.diagnosis.rules import how_to_read
 from vigil.diagnosis.text import LogText
 
 SERVING = "serving"
 DRAFT = "loading_draft"
 _LOADING = "loading"
-_LOOP, _FIRST = re.compile(READING.served.loop), re.compile(READING.served.first)
 _NEAR = 200
 """Lines of the log within which a parent tells of the same failure."""
 _BEGINS = ("Load weight begin",)
 """SGLang prints it once for the target and once more for the draft."""
+
+
+@cache
+def _frames_that_served() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what frames of a loop that serves match, and those that say so only where nothing else says where it stands."""
+    return re.compile(how_to_read().served.loop), re.compile(how_to_read().served.first)
 
 
 class Stages:
@@ -22,7 +28,7 @@ class Stages:
     def __init__(self, log: LogText) -> None:
         self._log = log
         turns = sorted(
-            {(index, stage.name) for stage in READING.stage for text in stage.texts for index in log.find(text)}
+            {(index, stage.name) for stage in how_to_read().stage for text in stage.texts for index in log.find(text)}
         )
         self._lines: list[int] = []
         self._names: list[str] = []
@@ -42,11 +48,12 @@ class Stages:
         """
         place = bisect_left(self._lines, index)
         name = self._names[place - 1] if place else ""
-        served = self._told(index) or _LOOP.search(frames) or (not name and _FIRST.search(frames))
+        loop, first = _frames_that_served()
+        served = self._told(index) or loop.search(frames) or (not name and first.search(frames))
         return SERVING if served else name
 
     def _told(self, index: int) -> bool:
-        told = self._log.first_after(READING.served.told, index)
+        told = self._log.first_after(how_to_read().served.told, index)
         return told is not None and self._log.apart(index, told) <= _NEAR
 
     def turns(self, one: int, other: int) -> list[int]:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 import msgspec
 
 from vigil.diagnosis.prefix import without_carrier
-from vigil.diagnosis.rules import READING
+from vigil.diagnosis.rules import how_to_read
 from vigil.diagnosis.text import LogText
 from vigil.engine_table import EngineTable, Phase
 from vigil.facts import Line
@@ -21,7 +22,6 @@ _KINDS = {
     Phase.SERVING: "hang_warmup",
 }
 _LOADING = "hang_loading"
-_PATTERNS = tuple(re.compile(stall.pattern) if stall.pattern else None for stall in READING.stall)
 
 
 class Stuck(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ def find_stuck(lines: Sequence[Line], log: LogText, table: EngineTable | None) -
         if reading is not None and reading.phase is not None:
             phase, last, kind, advice = reading.phase, index, "", ""
         if index in stalls:
-            stall = READING.stall[stalls[index]]
+            stall = how_to_read().stall[stalls[index]]
             if stall.weak and kind:
                 continue  # a parent waits for what a stall above names
             phase = Phase(stall.phase) if stall.phase else phase
@@ -71,14 +71,19 @@ def find_stuck(lines: Sequence[Line], log: LogText, table: EngineTable | None) -
         line=lines[last].number,
         text=log.texts[last].strip(),
         kind=kind,
-        advice=advice or READING.waiting.get(kind, ""),
+        advice=advice or how_to_read().waiting.get(kind, ""),
     )
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str] | None, ...]:
+    return tuple(re.compile(stall.pattern) if stall.pattern else None for stall in how_to_read().stall)
 
 
 def _stalls(log: LogText) -> dict[int, int]:
     """Return the lines behind which a start may wait, each with the number of its entry."""
     found: dict[int, int] = {}
-    for number, (stall, pattern) in enumerate(zip(READING.stall, _PATTERNS, strict=True)):
+    for number, (stall, pattern) in enumerate(zip(how_to_read().stall, _patterns(), strict=True)):
         for index in log.find(stall.text):
             if pattern is None or pattern.search(without_carrier(log.texts[index])):
                 found.setdefault(index, number)

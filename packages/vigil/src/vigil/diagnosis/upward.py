@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from vigil.diagnosis.candidates import Candidate
-from vigil.diagnosis.rules import RULES
+from vigil.diagnosis.rules import known_rules
 from vigil.diagnosis.text import LogText
 
 IGNORED = "Ignore import error when loading"
@@ -47,4 +47,6 @@ def _listed(text: str, asked: str) -> bool:
 
 
 def _import(chosen: Candidate, index: int) -> Candidate:
-    return msgspec.structs.replace(chosen, index=index, shown=None, head=None, rule=RULES["IMP001"], when=None, kind="")
+    return msgspec.structs.replace(
+        chosen, index=index, shown=None, head=None, rule=known_rules()["IMP001"], when=None, kind=""
+    )

@@ -11,10 +11,11 @@ import msgspec
 from vigil.diagnosis import flow, health, speculation
 from vigil.diagnosis.candidates import ERROR_WORDS, SOON
 from vigil.diagnosis.reader import CHAINED, FRAME, HEAD, LONGEST, USAGES
-from vigil.diagnosis.rules import OURS, READING, RULES, Reading, Rule, RuleSet
+from vigil.diagnosis.rules import Reading, Rule, RuleSet, how_to_read, known_rule_set, known_rules
 from vigil.diagnosis.stages import SERVING
 from vigil.diagnosis.upward import IGNORED
 from vigil.engine_table import EngineTable
+from vigil.ready_lines import ready_lines
 
 _USAGE_LINES = 600
 """SGLang 0.5.23 prints 478 lines of usage."""
@@ -47,10 +48,10 @@ class WantedTexts(msgspec.Struct, frozen=True, kw_only=True):
 
 def wanted(tables: Sequence[EngineTable] = (), rules: Sequence[Rule] = ()) -> WantedTexts:
     """Return what must be kept of a log; with the signs of the engines' `tables` and a user's own `rules`."""
-    rule_set = RuleSet(RULES.values(), rules) if rules else OURS
+    rule_set = RuleSet(known_rules().values(), rules) if rules else known_rule_set()
     # What only mutes a line need not be kept for its own sake.
-    muting = set(READING.harmless) - rule_set.texts - {IGNORED}
-    texts = {text: Wanted(text=text) for text in searched(rule_set, READING) if text not in muting}
+    muting = set(how_to_read().harmless) - rule_set.texts - {IGNORED}
+    texts = {text: Wanted(text=text) for text in searched(rule_set, how_to_read()) if text not in muting}
     texts.update((text, Wanted(text=text)) for table in tables for text in _signs(table))
     for text in (*_endless(), *(text for table in tables for text in _moving(table))):
         texts[text] = Wanted(text=text, ends=_ENDS)
@@ -67,8 +68,7 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
     yield from rules.texts
     for texts in (reading.relays, reading.harmless, reading.harmless_heads, reading.stopped):
         yield from texts
-    yield from (text for texts in reading.ready.values() for text in texts)
-    yield from (*reading.gone, *reading.versions, *reading.served.told)
+    yield from (*ready_lines(None), *reading.gone, *reading.versions, *reading.served.told)
     yield from (text for stage in reading.stage for text in stage.texts)
     yield from (stall.text for stall in reading.stall)
     yield from (HEAD, FRAME, *CHAINED, *USAGES, *ERROR_WORDS)
@@ -96,7 +96,7 @@ def _moving(table: EngineTable) -> Iterable[str]:
 
 def _endless() -> Iterable[str]:
     """Return the texts that any working server prints for ever."""
-    serving = next(stage.texts for stage in READING.stage if stage.name == SERVING)
+    serving = next(stage.texts for stage in how_to_read().stage if stage.name == SERVING)
     return (
         *flow.ALIVE,
         *flow.ANSWERS,
@@ -104,6 +104,6 @@ def _endless() -> Iterable[str]:
         *speculation.WORKED,
         *speculation.ANSWERED,
         *_BARS,
-        *READING.stopped,
+        *how_to_read().stopped,
         *serving,
     )

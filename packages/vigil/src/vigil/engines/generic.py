@@ -5,6 +5,7 @@ A job is this table with `serves` False; the caller says which it is.
 
 from vigil.engine_table import EngineTable, Phase, Sign
 from vigil.engines.bars import DOWNLOADING, LOADING
+from vigil.ready_lines import UVICORN
 
 TABLE = EngineTable(
     name="generic",
@@ -15,11 +16,9 @@ TABLE = EngineTable(
         Sign(phase=Phase.BINDING, text="Started server process"),
         Sign(phase=Phase.BINDING, text="Waiting for application startup."),
         Sign(phase=Phase.SERVING, text="Application startup complete."),
-        Sign(phase=Phase.SERVING, text="Uvicorn running on"),
+        *(Sign(phase=Phase.SERVING, text=text) for text in UVICORN),
     ),
-    # "Uvicorn running on" comes after the bind; "startup complete" before it, so that a busy port could still end the
-    # start.
-    ready_lines=("Uvicorn running on",),
+    ready_lines=UVICORN,
     harmless=(
         "FutureWarning:",
         "DeprecationWarning:",

@@ -6,9 +6,10 @@ else is for older builds.
 """
 
 from vigil.engine_table import EngineTable, MetricNames, Phase, Sign
+from vigil.ready_lines import LLAMACPP
 
 _SIGNS = (
-    Sign(phase=Phase.SERVING, text="listening on http"),
+    *(Sign(phase=Phase.SERVING, text=text) for text in LLAMACPP),
     Sign(phase=Phase.LAUNCHING, text=": initializing ...", since="September 2026 (llama.cpp#29125)"),
     Sign(phase=Phase.LAUNCHING, text="common_params_print_info: verbosity", since="2026"),
     Sign(phase=Phase.LAUNCHING, text="build: ", pattern=r"^build: \d+ \(|main: loading model\b", since="to early 2026"),
@@ -47,7 +48,7 @@ TABLE = EngineTable(
     banners=("common_params_print_info: verbosity", "build: ", "main: loading model"),
     banner_pattern=r"common_params_print_info: verbosity = \d|^build: \d+ \(",
     signs=_SIGNS,
-    ready_lines=("listening on http",),
+    ready_lines=LLAMACPP,
     alive_lines=("print_timing:", "eval time ="),
     harmless=(
         "security: no API key is set",

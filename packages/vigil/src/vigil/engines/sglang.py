@@ -6,9 +6,10 @@ Read in the sources of 0.4.9, 0.5.2, 0.5.10 and 0.5.23, and in real logs of 0.5.
 from vigil.engine_table import EngineTable, MetricNames, Phase, Sign
 from vigil.engines.bars import COUNTED, DOWNLOADING, LOADING
 from vigil.engines.patched import PATCHED
+from vigil.ready_lines import SGLANG
 
 _SIGNS = (
-    Sign(phase=Phase.SERVING, text="The server is fired up and ready to roll!"),
+    *(Sign(phase=Phase.SERVING, text=text) for text in SGLANG),
     Sign(phase=Phase.IMPORTING, text="'sglang serve' is the recommended entrypoint", since="0.5.10 or before"),
     Sign(phase=Phase.IMPORTING, text="server_args=ServerArgs(", since="0.5.17 at least"),
     Sign(phase=Phase.IMPORTING, text="server_args={", since="0.5.23 or before"),
@@ -53,7 +54,7 @@ TABLE = EngineTable(
     banners=("server_args=ServerArgs(", "server_args={"),
     banner_pattern=r"(?:^|\] )server_args=(?:ServerArgs\(|\{)",
     signs=_SIGNS,
-    ready_lines=("The server is fired up and ready to roll!",),
+    ready_lines=SGLANG,
     alive_lines=("Decode batch", "Prefill batch"),
     # A health call of SGLang is a prefill of one token, and so, nearly, is our own probe: one small prompt is not life.
     idle_pattern=r"Prefill batch[.,] #new-seq: [01], #new-token: \d{1,2},",

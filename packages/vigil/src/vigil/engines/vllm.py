@@ -8,9 +8,10 @@ and `(EngineCore pid=1) INFO ...` later; none of it is needed here but to tell r
 from vigil.engine_table import EngineTable, MetricNames, Phase, Sign
 from vigil.engines.bars import COUNTED, DOWNLOADING, LOADING
 from vigil.engines.patched import PATCHED
+from vigil.ready_lines import VLLM
 
 _SIGNS = (
-    Sign(phase=Phase.SERVING, text="Application startup complete."),
+    *(Sign(phase=Phase.SERVING, text=text) for text in VLLM),
     Sign(phase=Phase.IMPORTING, text="non-default args:"),
     Sign(phase=Phase.LOADING_WEIGHTS, text="Starting to load model"),
     Sign(phase=Phase.LOADING_DRAFT, text="Loading drafter model"),
@@ -64,7 +65,7 @@ TABLE = EngineTable(
     banners=("non-default args:", "args: Namespace("),
     banner_pattern=r"(?:^|\] )(?:non-default )?args: ",
     signs=_SIGNS,
-    ready_lines=("Application startup complete.",),
+    ready_lines=VLLM,
     alive_lines=("Avg generation throughput:",),
     idle_pattern=r"Avg generation throughput: 0(?:\.0{1,3})? ",
     harmless=(

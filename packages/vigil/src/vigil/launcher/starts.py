@@ -136,6 +136,9 @@ def compare(
         raise state.Refused("state", "no start of %s is kept" % name)
     later = _named(known, b) if b is not None else _in(known, folder)
     earlier = _named(known, a) if a is not None else last_good(later)
+    if earlier == later:
+        text = "start %d of %s would be compared with itself: name two; there are %s"
+        raise state.Refused("usage", text % (later.number, name, _listed(known)))
     return {
         "name": name,
         "now": time.time(),
@@ -153,10 +156,13 @@ def _in(known: List[Start], folder: Optional[str]) -> Start:
 
 def _named(known: List[Start], text: str) -> Start:
     """Return the start of that number, or whose time begins like that; refuse one that is not there, and say which are."""
+    text = text.strip()
+    if not text:
+        raise state.Refused(
+            "usage", "a start's name is empty: give its number or its time; there are %s" % _listed(known)
+        )
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else None
-    found = [one for one in known if one.number == number] or [
-        one for one in known if text and one.stamp.startswith(text)
-    ]
+    found = [one for one in known if one.number == number] or [one for one in known if one.stamp.startswith(text)]
     found = found or [one for one in known if os.path.basename(one.folder) == text]
     if len(found) == 1:
         return found[0]
@@ -189,6 +195,8 @@ def _found(start: Start, patience_s: float) -> Dict[str, Any]:
         "verdict": verdict.get("verdict"),
         "cause": verdict.get("cause"),
         "snapshot": _awaited(start, patience_s if fresh else 0.0),
+        "snapshot_file": os.path.join(start.folder, state.SNAPSHOT),
+        "snapshot_trouble": state.trouble_with(os.path.join(start.folder, state.SNAPSHOT)),
     }
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import socket
+import stat
 import time
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional
@@ -78,6 +79,26 @@ def read_json(path: str) -> Dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def trouble_with(path: str) -> Optional[str]:
+    """Return why `read_json` finds nothing in a file that is there, None where it does or there is no file."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return "it is no file"  # opening a pipe would hold us up
+        with open(path, "rb") as file:
+            data = file.read(FILE_BYTES + 1)
+        if len(data) > FILE_BYTES:
+            return "it is larger than %d MiB" % (FILE_BYTES >> 20)
+        return None if isinstance(json.loads(data), dict) else "it holds no JSON object"
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    except RecursionError:
+        return "it is nested too deeply"
+    except ValueError as error:  # no JSON, or no UTF-8
+        return "it is no JSON: %s" % error
 
 
 def write_json(path: str, value: Any) -> None:

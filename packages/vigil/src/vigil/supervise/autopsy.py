@@ -16,6 +16,7 @@ from vigil.diagnosis.rules import Rule
 from vigil.engines import TABLES
 from vigil.errors import UsageError
 from vigil.hosts import Reach, call
+from vigil.launcher import state
 from vigil.supervise.start import show
 
 READ_BYTES = 1 << 20
@@ -37,6 +38,14 @@ def read_file(path: str, *, engine: str | None = None, rules: Sequence[Rule] = (
 def read_stream(log: BinaryIO, name: str, *, engine: str | None = None, rules: Sequence[Rule] = ()) -> Story:
     """Say what the log in an open file or pipe tells; raise `UsageError` where it is none or cannot be read."""
     return _read(log, Log(file=name, table=TABLES.get(engine or "")), rules)
+
+
+def is_server_here(name: str) -> bool:
+    """Tell whether a server of that name is known on this machine."""
+    try:
+        return state.current_start(name) is not None
+    except state.Refused:  # it is no name
+        return False
 
 
 async def read_server(name: str, reach: Reach, *, rules: Sequence[Rule] = ()) -> Story:

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from vigil.changes import Change, compare, read_snapshot
+from vigil.changes import SCHEMA, Change, compare, read_snapshot
 from vigil.diagnosis.cause import Cause
 from vigil.errors import StateError, UsageError, VigilError
 from vigil.hosts import Reach, call
@@ -95,8 +95,7 @@ def _difference(answer: dict[str, Any], cause: Cause | None) -> Difference:
     snapshots = [read_snapshot(side.get("snapshot") or {}) for side in sides]
     for side, snapshot in zip(sides, snapshots, strict=True):
         if snapshot is None:
-            why = "was kept by another version" if side.get("snapshot") else "was not kept"
-            raise StateError(f"what start {side['number']} of {answer['name']} found {why}")
+            raise StateError(f"what start {side['number']} of {answer['name']} found {_why_not(side)}")
     before, after = snapshots
     assert before is not None  # noqa: S101 - looked at above
     assert after is not None  # noqa: S101 - looked at above
@@ -111,6 +110,15 @@ def _difference(answer: dict[str, Any], cause: Cause | None) -> Difference:
             for told in snapshot.troubles or (() if snapshot.whole else ("it was still being looked at",))
         ),
     )
+
+
+def _why_not(side: dict[str, Any]) -> str:
+    """Return why nothing can be said of what a start found."""
+    found = side.get("snapshot")
+    if found and found.get("schema") != SCHEMA:
+        return "was kept by another version"
+    trouble = "it has another form" if found else side.get("snapshot_trouble")
+    return f"cannot be read: {side.get('snapshot_file')}: {trouble}" if trouble else "was not kept"
 
 
 def _side(side: dict[str, Any], now: float) -> Side:
