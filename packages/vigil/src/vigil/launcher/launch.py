@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Dict, Optional, Tuple
 
-from ..observer.life import read_boot_id
+from ..observer.life import read_boot_id, servers_folder, state_folder
 from . import kin, spawn, starts, state
 from .aside import aside
 from .name import free_name
@@ -20,11 +20,11 @@ def launch(spec: Dict[str, Any]) -> Dict[str, Any]:
     """Start `spec["command"]` under a launcher; return its life once it runs, or refuse in one line."""
     request = read_request(spec)
     try:
-        os.makedirs(state.servers_folder(), mode=0o700, exist_ok=True)
+        os.makedirs(servers_folder(), mode=0o700, exist_ok=True)
         with state.lock():
             started, env = _launch_locked(request)
     except OSError as error:
-        where = os.fsdecode(error.filename) if error.filename else state.state_folder()
+        where = os.fsdecode(error.filename) if error.filename else state_folder()
         raise state.Refused("state", "state folder %s: %s; nothing was started" % (where, error.strerror)) from error
     if request.keep is not None:
         aside(lambda: _keep_snapshot(request, started, env))

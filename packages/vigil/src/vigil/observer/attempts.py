@@ -12,6 +12,7 @@ from .oom import OomCounter
 from .process import Arrivals, Stat, age_s, read_argv
 from .report import ARGV_CHARS, ARGV_WORDS, TITLE_CHARS, Reporter
 from .root import EXIT_WAIT_S, Root
+from .surroundings import Surroundings
 from .tree import TITLED_S, Member, Tree
 from .watch import Watch
 
@@ -48,6 +49,7 @@ class Attempts:
         deaths: Deaths,
         keys: KeyRing,
         drain: Callable[[float], bool],
+        around: Surroundings,
     ) -> None:
         self.tree: Optional[Tree] = None
         self.root = Root(watch, target, report)
@@ -58,6 +60,7 @@ class Attempts:
         self._deaths = deaths
         self._keys = keys
         self._drain = drain
+        self._around = around
         self._arrivals = Arrivals()
         self._began_s = time.monotonic()
         self._ending_s: Optional[float] = None
@@ -174,6 +177,7 @@ class Attempts:
             self._begin(choice, member)
         elif member.pid == self.main.pid and member.argv != self.main.argv:  # it executed again, or took a title
             self._keys.follow(member.pid, member.start_ticks, member.argv)
+            self._around.note_place(member.pid, member.argv)
             self.main = self.main._replace(argv=member.argv, sure=self.main.sure or choice.sure)
 
     def _works_itself(self, tree: Tree) -> bool:
@@ -198,6 +202,7 @@ class Attempts:
         bare = member.pid == self.root.pid
         self._keys.follow(member.pid, member.start_ticks, member.argv)
         self._deaths.add(member.pid, member.start_ticks)
+        self._around.begin(member.pid, member.argv)
         self._had_main = True
         self._sure_seen = self._sure_seen or choice.sure
         oom = OomCounter(member.pid)
@@ -224,6 +229,7 @@ class Attempts:
             return
         tree.adopt_by_main(main)
         self._told = tree.version
+        self._around.know(tree.members)
         for member in tree.members.values():
             if member.main != main or member.worker:
                 continue
@@ -255,6 +261,7 @@ class Attempts:
         elif self._ending_s is not None:
             return  # it followed the main process
         elif member is not None and member.told is not None and member.main == self.main.pid:
+            self._around.tell_kernel()
             self._report.say(
                 "ChildExited",
                 pid=pid,
@@ -282,6 +289,7 @@ class Attempts:
         root = self.root
         self.main = Main(root.pid, root.start_ticks, argv=(), sure=False, bare=True, shell=False, oom=None)
         self._say_started(self.main, age_s(root.start_ticks))
+        self._around.tell_past(root.pid, root.start_ticks)
         self._ending_s = now
 
     def _see_stop(self) -> None:
@@ -305,6 +313,7 @@ class Attempts:
     def _say_exited(self, main: Main, end: Optional[Exit]) -> None:
         killed = end is None or end.signal == SIGKILL
         counted = main.oom is not None and killed and main.oom.take()
+        self._around.tell_all(self.root.life.log if self.root.life is not None else self._watch.log)
         self._report.say(
             "MainExited",
             pid=main.pid,

@@ -28,6 +28,17 @@ class Exit(NamedTuple):
     over: bool
 
 
+def state_folder() -> str:
+    """Return vigil's state folder of this user on this host."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.abspath(os.path.join(base, "vigil"))
+
+
+def servers_folder() -> str:
+    """Return the folder in which one folder lies for each server."""
+    return os.path.join(state_folder(), "servers")
+
+
 def read_boot_id() -> str:
     """Return the name of this boot."""
     return (read_bytes("/proc/sys/kernel/random/boot_id", 64) or b"").decode("ascii", "replace").strip()

@@ -1,0 +1,85 @@
+"""What the host shows beside the log when a process of the server ends: taken at that moment, and only then."""
+
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+
+from .gpu import GpuReader, tell
+from .holders import Holders
+from .kmsg import CLOCK_SLACK_S, Kmsg, lines_of, own_pids, read_device
+from .process import TICKS_PER_S, read_cwd, read_environ, sees_our_files
+from .report import Reporter
+from .rooms import KEPT_VARIABLES, places_of, see_rooms_within
+
+PATIENCE_S = 0.004  # a verdict waits for this
+MOST_PIDS = 10_000
+
+
+class Surroundings:
+    """Says what could explain an end: `KernelSaid`, `RoomSeen`, `GpusSeen`, and `PortHeld` for a port of somebody else."""
+
+    def __init__(self, report: Reporter, gpu: GpuReader) -> None:
+        self._report = report
+        self._gpu = gpu
+        self._holders = Holders(report.redactor)
+        self._kernel = Kmsg()
+        self._pids: Set[int] = set()
+        self._places: List[str] = []
+
+    def begin(self, pid: int, argv: Tuple[str, ...]) -> None:
+        """Begin with another main process."""
+        self._pids = {pid}
+        self.note_place(pid, argv)
+
+    def note_place(self, pid: int, argv: Tuple[str, ...]) -> None:
+        """Take note of where a process works: once it has ended, nobody tells. In a container, its disks are not ours to see."""
+        environ = {name: value for name, value in read_environ(pid) if name in KEPT_VARIABLES}
+        cwd = read_cwd(pid)
+        self._places = places_of(argv, environ, cwd) if cwd and sees_our_files(pid) else []
+
+    def know(self, pids: Iterable[int]) -> None:
+        """Take note of processes of the tree: the kernel names them by nothing but their pids."""
+        if len(self._pids) < MOST_PIDS:
+            self._pids.update(pids)
+
+    def tell_past(self, pid: int, start_ticks: int) -> None:
+        """Say what the kernel wrote about a process that was gone before it was seen."""
+        self._pids = {pid}
+        began_s = start_ticks / TICKS_PER_S - CLOCK_SLACK_S
+        self._tell(lines_of(record for record in read_device() if record.at_s >= began_s))
+
+    def tell_kernel(self) -> None:
+        """Say what the kernel wrote since the last time about processes of the server, or about a GPU."""
+        records = self._kernel.read()
+        if records:
+            self._tell(lines_of(records))
+
+    def _tell(self, lines: List[Dict[str, Any]]) -> None:
+        told = [line for line in lines if self._concerns(line)]
+        if told:
+            self._report.say("KernelSaid", lines=[self._clean(line) for line in told])
+
+    def _concerns(self, line: Dict[str, Any]) -> bool:
+        """Mark a line that names a process of ours. A kill elsewhere on the host concerns nobody here."""
+        line["ours"] = line["pid"] in self._pids and own_pids()
+        return line["ours"] or (line["what"] == "xid" and line["pid"] is None)
+
+    def _clean(self, line: Dict[str, Any]) -> Dict[str, Any]:
+        return {name: self._report.shorten(one, 400) if isinstance(one, str) else one for name, one in line.items()}
+
+    def tell_all(self, log: Optional[str]) -> None:
+        """Say all that is cheap to see, before an end is told."""
+        self.tell_kernel()
+        places = [*self._places, *([log] if log else [])]
+        rooms = see_rooms_within(places, PATIENCE_S) if self._places else []
+        if rooms:
+            self._report.say("RoomSeen", rooms=rooms)
+        gpus, ours = self._gpu.seen
+        if gpus:
+            self._report.say("GpusSeen", gpus=tell(gpus, ours | frozenset(self._pids), self._holders.tell))
+
+    def tell_port(self, port: int, pid: int) -> None:
+        """Say who holds a port that should be the server's."""
+        self._report.say("PortHeld", port=port, holders=[self._holders.tell(pid)])
+
+    def close(self) -> None:
+        """Give the kernel's log back."""
+        self._kernel.close()
