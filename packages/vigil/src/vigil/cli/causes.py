@@ -26,13 +26,21 @@ def story_text(story: Story, source: str) -> str:
     lines = [plain(f"{source}{engine}{lives}{alike}", 400)]
     if story.cause is not None:
         lines += cause_lines(story.cause)
+        lines += _host(story)
         lines += _others(story)
         lines += ["", f"  rule:  vigil diagnose --explain {story.cause.code}"]
     else:
         lines += wrapped(_without_cause(story))
         if story.engine is not None and story.stuck_in is not None and story.stuck_in.advice:
             lines += ["", *wrapped(f"what to do: {story.stuck_in.advice}")]
+        lines += _host(story)
     return "\n".join(lines)
+
+
+def _host(story: Story) -> list[str]:
+    if not story.host:
+        return []
+    return ["", "  its host shows:", *(line for one in story.host for line in wrapped(one, first="  - "))]
 
 
 def _others(story: Story) -> list[str]:

@@ -3,7 +3,7 @@
 import re
 
 from vigil.diagnosis.cause import Cause, End
-from vigil.diagnosis.host import DOCKERS_SHM_BYTES, KILL_EXPLAINS_S, SHM, is_full, kill_explains, room_words
+from vigil.diagnosis.host import DOCKERS_SHM_BYTES, SHM, TOGETHER_S, explaining_kills, is_full, leaves_open, room_words
 from vigil.diagnosis.seen import HeldPort, Seen, Told
 from vigil.facts import GpuMemory, Holder, KernelLine, Room
 from vigil.screen import duration, size
@@ -49,26 +49,34 @@ def bearing(cause: Cause | None, end: End, plans_port: int | None = None) -> tup
     """Return what the host showed that bears on a cause; without one, what could be one."""
     seen = end.seen
     return (
-        *(Told("kernel", text) for text in _kernel(seen, end)),
+        *(Told("kernel", text) for text in _kernel(cause, end)),
         *(Told("rooms", text) for text in _rooms(cause, seen)),
         *(Told("ports", text) for text in (_ports(cause, seen, plans_port) if cause is not None else ())),
         *(Told("gpus", text) for text in (_gpus(seen) if cause is not None and about_gpu_memory(cause) else ())),
     )
 
 
-def _kernel(seen: Seen, end: End) -> list[str]:
-    return [text for line in seen.kernel if (text := _kernel_line(line, end))]
+def _kernel(cause: Cause | None, end: End) -> list[str]:
+    """Return the kernel's lines on processes of the server and on its GPUs.
+
+    A kill of unknown whose is told only where nothing else explains an end at that very moment.
+    """
+    told = [line for line in end.seen.kernel if line.ours or (line.what == "xid" and line.pid is None)]
+    killed = explaining_kills(end)
+    told += [line for line in killed if line not in told]
+    if not killed and (cause is None or leaves_open(cause.code, cause.kind)):
+        told += [line for line in end.seen.kernel if _may_be_ours(line) and line not in told]
+    return [_kernel_line(line, end, killed) for line in told]
 
 
-def _kernel_line(line: KernelLine, end: End) -> str:
-    """Return what a line of the kernel says, and when; nothing for one that is about others."""
-    if line.ours is False or (line.what == "xid" and line.pid is not None and not line.ours):
-        return ""
-    if line.what == "oom_kill" and line.ours is None and abs(line.ago_s) > KILL_EXPLAINS_S:
-        return ""
+def _may_be_ours(line: KernelLine) -> bool:
+    return line.what == "oom_kill" and line.ours is None and abs(line.ago_s) <= TOGETHER_S
+
+
+def _kernel_line(line: KernelLine, end: End, killed: tuple[KernelLine, ...]) -> str:
     when = f", {duration(max(0.0, line.ago_s))} {'before the end' if end.died else 'ago'}"
     group = f" (in the control group {line.group})" if line.group else ""
-    unsure = line.what == "oom_kill" and line.ours is None and not kill_explains(line, end)
+    unsure = line.what == "oom_kill" and not line.ours and line not in killed
     doubt = " (whether that was a process of this server is not known)" if unsure else ""
     return f"the kernel's log{when}: {line.text}{group}{doubt}"
 

@@ -57,8 +57,8 @@ def by_host(log: LogText, end: End) -> End:
         msgspec.structs.replace(line, ours=True) if line.ours is None and _names(log, line.pid) else line
         for line in end.seen.kernel
     )
-    killed = end.oom_killed or any(kill_explains(line, end) for line in kernel)
-    return msgspec.structs.replace(end, seen=msgspec.structs.replace(end.seen, kernel=kernel), oom_killed=killed)
+    end = msgspec.structs.replace(end, seen=msgspec.structs.replace(end.seen, kernel=kernel))
+    return msgspec.structs.replace(end, oom_killed=True) if explaining_kills(end) else end
 
 
 def _names(log: LogText, pid: int | None) -> bool:
@@ -69,14 +69,17 @@ def _names(log: LogText, pid: int | None) -> bool:
     return any(str(pid) in text and named.search(text) for text in log.texts)
 
 
-def kill_explains(line: KernelLine, end: End) -> bool:
-    """Say whether the kernel's kill is why the attempt ended."""
-    if line.what != "oom_kill" or line.ours is False:
-        return False
-    if line.ours:
-        return line.ago_s <= KILL_EXPLAINS_S if end.died else not end.ready
-    reported = end.signal is None and end_signal(end) == signals.SIGKILL
-    return reported and abs(line.ago_s) <= TOGETHER_S
+def explaining_kills(end: End) -> tuple[KernelLine, ...]:
+    """Return the kernel's kills that are why the attempt ended: of its own processes, else the one nearest to the end.
+
+    The latter only where a shell reports that something below it was killed: the kernel does not say below whom.
+    """
+    kills = [line for line in end.seen.kernel if line.what == "oom_kill"]
+    own = [line for line in kills if line.ours and (line.ago_s <= KILL_EXPLAINS_S if end.died else not end.ready)]
+    if own or not (end.signal is None and end_signal(end) == signals.SIGKILL):
+        return tuple(own)
+    near = [line for line in kills if line.ours is None and abs(line.ago_s) <= TOGETHER_S]
+    return tuple(sorted(near, key=lambda line: abs(line.ago_s))[:1])
 
 
 def decide(choice: Choice | None, end: End) -> Choice | None:
@@ -87,8 +90,10 @@ def decide(choice: Choice | None, end: End) -> Choice | None:
 
 
 def _failed_gpu(choice: Choice | None, end: End) -> Choice | None:
-    if choice is not None and not _leaves_open(choice):
-        return None
+    if choice is not None:
+        candidate = choice.candidate
+        if not leaves_open(candidate.rule.code, candidate.kind or candidate.rule.kind):
+            return None
     rule = RULES["GPU001"]
     for line in end.seen.kernel:
         for when in rule.when if line.what == "xid" and line.ours is not False else ():
@@ -99,9 +104,9 @@ def _failed_gpu(choice: Choice | None, end: End) -> Choice | None:
     return None
 
 
-def _leaves_open(choice: Choice) -> bool:
-    candidate = choice.candidate
-    return candidate.rule.code in _UNEXPLAINED or (candidate.kind or candidate.rule.kind) in _GPU_AFTERMATH
+def leaves_open(code: str, kind: str) -> bool:
+    """Say whether a cause of that code and kind is what a process dies of when something below it fails."""
+    return code in _UNEXPLAINED or kind in _GPU_AFTERMATH
 
 
 def _short_shm(choice: Choice | None, end: End) -> Choice | None:

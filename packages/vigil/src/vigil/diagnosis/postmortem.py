@@ -21,7 +21,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """What a log tells. `attempts`: lives of the server in it; `alike`: how many of the last ones ended with the same cause.
 
     `ready`: the last life said that it served. `cause` and `candidates` are those of the life that explains the others;
-    `stuck_in`: where a life without a cause stands that has not become ready.
+    `stuck_in`: where a life without a cause stands that has not become ready. `host`: what its host shows that bears on it.
     """
 
     file: str | None
@@ -33,6 +33,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause | None
     candidates: tuple[Cause, ...]
     stuck_in: Stuck | None
+    host: tuple[str, ...] = ()
 
 
 class _Life(msgspec.Struct, frozen=True):
@@ -100,6 +101,7 @@ class Postmortem:
             cause=telling.cause if telling else None,
             candidates=telling.candidates if telling else (),
             stuck_in=telling.stuck if telling and telling.cause is None else None,
+            host=tuple(one.text for one in telling.told) if telling else (),
         )
 
     def _examine(self, kept: Kept) -> None:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Dict, Optional, Tuple
 
+from ..observer.holders import Holders
 from ..observer.life import read_boot_id, servers_folder, state_folder
 from . import kin, spawn, starts, state
 from .aside import aside
@@ -14,6 +15,8 @@ from .name import free_name
 from .output import open_log
 from .request import Request, read_request
 from .taken import listener
+
+SHOWN_CHARS = 100
 
 
 def launch(spec: Dict[str, Any]) -> Dict[str, Any]:
@@ -86,12 +89,17 @@ def _refuse_taken_port(number: Optional[int], host: Optional[str]) -> None:
     """Refuse to start a server on a port that another program answers on: it would load for minutes and then die."""
     taken = listener(number, host) if number else {}
     if taken.get("listening"):
-        who = (
-            "pid %s (%s)" % (taken["pid"], taken.get("name") or "?")
-            if taken.get("pid")
-            else "a process that cannot be seen from here"
-        )
-        raise state.Refused("port", "port %d is already taken by %s" % (number or 0, who))
+        raise state.Refused("port", "port %d is already taken by %s" % (number or 0, _who(taken.get("pid"))))
+
+
+def _who(pid: Optional[int]) -> str:
+    if not pid:
+        return "a process that cannot be seen from here"
+    held = Holders().tell(pid)
+    command = " ".join(held["argv"]) or held["name"] or "?"
+    command = command if len(command) <= SHOWN_CHARS else command[: SHOWN_CHARS - 3] + "..."
+    started = ", which vigil started as %s" % held["server"] if held["server"] else ""
+    return "pid %d (%s)%s" % (pid, command, started)
 
 
 def _make_start(name: str, undo: ExitStack) -> str:

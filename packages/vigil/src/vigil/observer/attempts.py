@@ -177,7 +177,7 @@ class Attempts:
             self._begin(choice, member)
         elif member.pid == self.main.pid and member.argv != self.main.argv:  # it executed again, or took a title
             self._keys.follow(member.pid, member.start_ticks, member.argv)
-            self._around.note_place(member.pid, member.argv)
+            self._around.note_place(member.pid, self._words_of(member))
             self.main = self.main._replace(argv=member.argv, sure=self.main.sure or choice.sure)
 
     def _works_itself(self, tree: Tree) -> bool:
@@ -202,7 +202,7 @@ class Attempts:
         bare = member.pid == self.root.pid
         self._keys.follow(member.pid, member.start_ticks, member.argv)
         self._deaths.add(member.pid, member.start_ticks)
-        self._around.begin(member.pid, member.argv)
+        self._around.begin(member.pid, self._words_of(member))
         self._had_main = True
         self._sure_seen = self._sure_seen or choice.sure
         oom = OomCounter(member.pid)
@@ -210,6 +210,11 @@ class Attempts:
         up_s = age_s(member.start_ticks)
         self._told = -1
         self._say_started(self.main, up_s)
+
+    def _words_of(self, main: Member) -> Tuple[str, ...]:
+        """Return the command line, and that of the script above it, which may name what the command finds elsewhere."""
+        root = self.tree.members.get(self.root.pid) if self.tree is not None else None
+        return main.argv if root is None or root.pid == main.pid else (*main.argv, *root.argv)
 
     def _say_started(self, main: Main, up_s: float) -> None:
         argv = self._report.redactor.clean_argv(main.argv[:ARGV_WORDS])
@@ -289,7 +294,7 @@ class Attempts:
         root = self.root
         self.main = Main(root.pid, root.start_ticks, argv=(), sure=False, bare=True, shell=False, oom=None)
         self._say_started(self.main, age_s(root.start_ticks))
-        self._around.tell_past(root.pid, root.start_ticks)
+        self._around.look_back(root.pid, root.start_ticks, self._watch.life)
         self._ending_s = now
 
     def _see_stop(self) -> None:

@@ -58,6 +58,12 @@ def read_life(folder: str) -> Optional[Life]:
     )
 
 
+def read_command(folder: str) -> Tuple[str, ...]:
+    """Return the command of the life, as it is kept: without its secrets; empty where that cannot be read."""
+    words = (_read_object(os.path.join(folder, "plan.json")) or {}).get("command")
+    return tuple(word for word in words if isinstance(word, str)) if isinstance(words, list) else ()
+
+
 def read_exit(folder: str) -> Optional[Exit]:
     """Return the end of the life, or None while there is none."""
     data = _read_object(os.path.join(folder, "exit.json"))

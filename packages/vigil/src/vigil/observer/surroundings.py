@@ -1,16 +1,19 @@
 """What the host shows beside the log when a process of the server ends: taken at that moment, and only then."""
 
+import os
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from .gpu import GpuReader, tell
 from .holders import Holders
 from .kmsg import CLOCK_SLACK_S, Kmsg, lines_of, own_pids, read_device
+from .life import read_command
 from .process import TICKS_PER_S, read_cwd, read_environ, sees_our_files
 from .report import Reporter
 from .rooms import KEPT_VARIABLES, places_of, see_rooms_within
 
 PATIENCE_S = 0.004  # a verdict waits for this
 MOST_PIDS = 10_000
+MOST_LINES = 8
 
 
 class Surroundings:
@@ -40,9 +43,11 @@ class Surroundings:
         if len(self._pids) < MOST_PIDS:
             self._pids.update(pids)
 
-    def tell_past(self, pid: int, start_ticks: int) -> None:
-        """Say what the kernel wrote about a process that was gone before it was seen."""
+    def look_back(self, pid: int, start_ticks: int, life: Optional[str]) -> None:
+        """Take up a process that was gone before it was seen: by its command, and by what the kernel wrote of it."""
         self._pids = {pid}
+        command = read_command(life) if life is not None else ()
+        self._places = places_of(command, os.environ, "/") if command else []
         began_s = start_ticks / TICKS_PER_S - CLOCK_SLACK_S
         self._tell(lines_of(record for record in read_device() if record.at_s >= began_s))
 
@@ -55,7 +60,7 @@ class Surroundings:
     def _tell(self, lines: List[Dict[str, Any]]) -> None:
         told = [line for line in lines if self._concerns(line)]
         if told:
-            self._report.say("KernelSaid", lines=[self._clean(line) for line in told])
+            self._report.say("KernelSaid", lines=[self._clean(line) for line in told[-MOST_LINES:]])
 
     def _concerns(self, line: Dict[str, Any]) -> bool:
         """Mark a line that names a process of ours. A kill elsewhere on the host concerns nobody here."""
