@@ -38,9 +38,12 @@ def story_text(story: Story, source: str) -> str:
 
 
 def _host(story: Story) -> list[str]:
-    if not story.host:
-        return []
-    return ["", "  its host shows:", *(line for one in story.host for line in wrapped(one, first="  - "))]
+    """Return what the host showed when the server ended, and what it shows now."""
+    lines: list[str] = []
+    for when, heading in (("end", "when it ended:"), ("now", "on its host now:")):
+        told = [line for one in story.host if one.when == when for line in wrapped(one.text, first="  - ")]
+        lines += ["", f"  {heading}", *told] if told else []
+    return lines
 
 
 def _others(story: Story) -> list[str]:

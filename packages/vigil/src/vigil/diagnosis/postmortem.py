@@ -9,6 +9,7 @@ from vigil.diagnosis.cause import Cause, End
 from vigil.diagnosis.find import Findings, examine
 from vigil.diagnosis.lives import Lives
 from vigil.diagnosis.rules import Rule
+from vigil.diagnosis.seen import Told
 from vigil.diagnosis.sieve import Kept, Sieve
 from vigil.diagnosis.stuck import Stuck
 from vigil.diagnosis.wanted import wanted
@@ -33,7 +34,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause | None
     candidates: tuple[Cause, ...]
     stuck_in: Stuck | None
-    host: tuple[str, ...] = ()
+    host: tuple[Told, ...] = ()
 
 
 class _Life(msgspec.Struct, frozen=True):
@@ -101,7 +102,7 @@ class Postmortem:
             cause=telling.cause if telling else None,
             candidates=telling.candidates if telling else (),
             stuck_in=telling.stuck if telling and telling.cause is None else None,
-            host=tuple(one.text for one in telling.told) if telling else (),
+            host=telling.told if telling else (),
         )
 
     def _examine(self, kept: Kept) -> None:

@@ -26,7 +26,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """A sentence about the host that bears on a cause."""
+    """A sentence about the host that bears on a cause: as it was when the attempt ended, or as it is now."""
 
     topic: Topic
     text: str
+    when: Literal["end", "now"] = "end"

@@ -1,4 +1,4 @@
-"""Ask a server's host what it shows beside the log: at once what may decide the cause, afterwards what a cause asks for."""
+"""What a server's host shows beside the log: as whoever watched kept it when it ended, and as it is now."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,13 +8,58 @@ import msgspec
 from vigil.diagnosis.bearing import about_gpu_memory, bearing, named_port
 from vigil.diagnosis.cause import End
 from vigil.diagnosis.postmortem import Story
-from vigil.diagnosis.seen import Seen
+from vigil.diagnosis.seen import Seen, Told
 from vigil.errors import UsageError, VigilError
 from vigil.hosts import Reach, call
 from vigil.supervise.spec import parse_url
 
 
-async def look_around(name: str, reach: Reach, **asked: Any) -> Seen:
+class Views(msgspec.Struct, frozen=True, kw_only=True):
+    """The host at the end of the last attempt, where somebody watched, and now."""
+
+    end: Seen = Seen()
+    now: Seen = Seen()
+
+    @property
+    def whole(self) -> Seen:
+        """What a cause may be decided by: the kernel's lines of both; else what was seen at the end, where that was."""
+        texts = {line.text for line in self.end.kernel}
+        kernel = (*self.end.kernel, *(line for line in self.now.kernel if line.text not in texts))
+        rooms = self.end.rooms or self.now.rooms
+        return Seen(kernel=kernel, rooms=rooms, ports=self.end.ports, gpus=self.end.gpus)
+
+
+async def look_around(known: Mapping[str, Any], reach: Reach) -> Views:
+    """Return what is known of a server's host, given what is known of the server there (`show`)."""
+    kept = known["verdict"].get("seen")
+    try:
+        end = msgspec.convert(kept, Seen) if kept is not None else Seen()
+    except msgspec.ValidationError:  # written by another version
+        end = Seen()
+    return Views(end=end, now=await _look(known["name"], reach))
+
+
+async def with_host(story: Story, views: Views, known: Mapping[str, Any], reach: Reach) -> Story:
+    """Return the story with what the host shows now that bears on its cause: who holds the port, or the GPUs' memory."""
+    cause, now = story.cause, views.now
+    plans_port = _port_of(known["plan"])
+    lives = known["alive"]
+    told = [_as_of_now(one) if lives or (one.topic == "rooms" and not views.end.rooms) else one for one in story.host]
+    if cause is not None:
+        port, gpus = named_port(cause, plans_port), about_gpu_memory(cause)
+        asked = {"beside": False, "port": port, "gpus": gpus}
+        held = await _look(known["name"], reach, **asked) if port is not None or gpus else Seen()
+        now = msgspec.structs.replace(held, rooms=now.rooms)
+    present = bearing(cause, End(seen=msgspec.structs.replace(now, kernel=())), plans_port)
+    told += [_as_of_now(one) for one in present if one.text not in {other.text for other in told}]
+    return msgspec.structs.replace(story, host=tuple(told))
+
+
+def _as_of_now(told: Told) -> Told:
+    return msgspec.structs.replace(told, when="now")
+
+
+async def _look(name: str, reach: Reach, **asked: Any) -> Seen:
     """Return what the host shows now; nothing where it cannot be asked: the log alone then tells the story."""
     try:
         return msgspec.convert(await call(reach, "around", name=name, **asked), Seen)
@@ -22,20 +67,7 @@ async def look_around(name: str, reach: Reach, **asked: Any) -> Seen:
         return Seen()
 
 
-async def with_holders(story: Story, name: str, reach: Reach, plans_port: int | None) -> Story:
-    """Return the story with who holds the port, or the GPUs' memory, where that is its cause."""
-    cause = story.cause
-    if cause is None:
-        return story
-    port, gpus = named_port(cause, plans_port), about_gpu_memory(cause)
-    if port is None and not gpus:
-        return story
-    seen = await look_around(name, reach, beside=False, port=port, gpus=gpus)
-    told = bearing(cause, End(seen=seen), plans_port)
-    return msgspec.structs.replace(story, host=(*story.host, *(one.text for one in told)))
-
-
-def port_of(plan: Mapping[str, Any]) -> int | None:
+def _port_of(plan: Mapping[str, Any]) -> int | None:
     """Return the port of a plan as it is kept beside a start."""
     url = plan.get("url")
     try:
