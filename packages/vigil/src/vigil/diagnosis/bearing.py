@@ -133,10 +133,9 @@ def _gpu(gpu: GpuMemory) -> str:
     name = f" ({gpu.name})" if gpu.name else ""
     text = f"GPU {gpu.index}{name}: {size(gpu.used_bytes)} of {size(gpu.total_bytes)} in use"
     others = [one for one in gpu.holders if not one.ours]
-    held = sum(one.used_bytes or 0 for one in gpu.holders if one.ours)
-    parts = [f"{holder_words(one)} holds {size(one.used_bytes)}" for one in others[:MOST_HOLDERS]]
+    parts = [f"{size(one.used_bytes)} by {holder_words(one)}" for one in others[:MOST_HOLDERS]]
     if len(others) > MOST_HOLDERS:
-        parts.append(f"{len(others) - MOST_HOLDERS} more hold some")
-    if held:
-        parts.append(f"this server held {size(held)}")
-    return "; ".join([text, *parts])
+        parts.append(f"some by {len(others) - MOST_HOLDERS} more")
+    held = sum(one.used_bytes or 0 for one in gpu.holders if one.ours)
+    parts += [f"{size(held)} by this server"] if held else []
+    return f"{text}: {'; '.join(parts)}" if parts else text

@@ -90,13 +90,15 @@ class Postmortem:
             self._sieve.take(block)
         self._closing = True
         self._sieve.close()
+        if not self._lives and self._log.end is not None and self._log.end.died:
+            self._examine(())  # it died without a word: how it ended, and its host, may tell
         telling = self._telling()
         last = self._last[-1] if self._last else None
         return Story(
             file=self._log.file,
             engine=self._table.name if self._table is not None else None,
             version=self._version,
-            attempts=max(1, self._lives) if self.size else 0,
+            attempts=max(int(self.size > 0), self._lives),
             alike=self._alike,
             ready=last.ready if last else False,
             cause=telling.cause if telling else None,

@@ -20,7 +20,7 @@ TOOL_S = 4.0
 CLOCK_SLACK_S = 60.0  # the kernel's log has a clock of its own, which nobody sets
 TOOLS = (("dmesg",), ("journalctl", "-k", "-b", "-o", "short-monotonic", "--no-pager", "-n", "50000"))
 
-_OOM = re.compile(r"Killed process (?P<pid>\d{1,10})(?:,? \((?P<name>.{0,64}?)\))?(?=[ ,]|$)")
+_OOM = re.compile(r"Killed process (?P<pid>\d{1,10})(?: \((?P<name>.{0,64}?)\)(?=,? (?:total-vm|UID)))?")
 _GROUP = re.compile(r"oom-kill:constraint=.*?task_memcg=(?P<group>[^,]{1,300}),task=.{0,64}?,pid=(?P<pid>\d{1,10})")
 _XID = re.compile(r"NVRM: Xid \([^)]{1,60}\): \d+(?:,(?: pid='?(?P<pid>\d{1,10})\b)?)?")
 _STAMPED = re.compile(r"^(?:<\d+>)?\[ *(?P<s>\d+\.\d+)\] (?:\S{1,80} kernel: )?(?P<text>.*)")
@@ -94,11 +94,12 @@ def read_whole() -> List[Record]:
     """Return all that the kernel still remembers: from its device, else by the tools that may read it for us."""
     records = read_device()
     for command in TOOLS:  # a member of `adm` may read the journal where dmesg is kept to root
-        records = records or _ask(command)
+        records = records or ask(command)
     return records
 
 
-def _ask(command: Iterable[str]) -> List[Record]:
+def ask(command: Iterable[str]) -> List[Record]:
+    """Return the kernel's log as a tool prints it; nothing where that is not there, or may not."""
     try:
         done = subprocess.run(list(command), capture_output=True, timeout=TOOL_S, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):

@@ -52,7 +52,7 @@ class Surroundings:
         self._tell(lines_of(record for record in read_device() if record.at_s >= began_s))
 
     def tell_kernel(self) -> None:
-        """Say what the kernel wrote since the last time about processes of the server, or about a GPU."""
+        """Say what the kernel wrote since the last time about processes that it killed, or about a GPU."""
         records = self._kernel.read()
         if records:
             self._tell(lines_of(records))
@@ -63,9 +63,12 @@ class Surroundings:
             self._report.say("KernelSaid", lines=[self._clean(line) for line in told[-MOST_LINES:]])
 
     def _concerns(self, line: Dict[str, Any]) -> bool:
-        """Mark a line that names a process of ours. A kill elsewhere on the host concerns nobody here."""
-        line["ours"] = line["pid"] in self._pids and own_pids()
-        return line["ours"] or (line["what"] == "xid" and line["pid"] is None)
+        """Mark a line that names a process of ours: one that lived shorter than our looks lie apart was never seen.
+
+        Where the kernel's pids are not those that we see, only what names none can be about us.
+        """
+        line["ours"] = True if line["pid"] in self._pids else None
+        return line["what"] == "xid" if line["pid"] is None else own_pids()
 
     def _clean(self, line: Dict[str, Any]) -> Dict[str, Any]:
         return {name: self._report.shorten(one, 400) if isinstance(one, str) else one for name, one in line.items()}

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from vigil.diagnosis.seen import HeldPort, Told, Topic
+from vigil.diagnosis.seen import HeldPort, Seen, Told, Topic
 from vigil.engine_table import EngineTable
 from vigil.facts import GpusSeen, KernelSaid, PortHeld, RoomSeen
 from vigil.verdict.state import Around, State
@@ -15,7 +15,9 @@ KEPT_LINES = 16
 
 def on_kernel_said(state: State, fact: KernelSaid, _table: EngineTable) -> State:
     """Keep what the kernel wrote, with what it wrote before in this life."""
-    return _keep(state, "kernel", (*state.around.seen.kernel, *fact.lines)[-KEPT_LINES:])
+    around = state.around
+    kernel = (*around.kernel, *((fact.at_s, line) for line in fact.lines))[-KEPT_LINES:]
+    return replace(state, around=replace(around, kernel=kernel, facts={**around.facts, "kernel": state.n}))
 
 
 def on_room_seen(state: State, fact: RoomSeen, _table: EngineTable) -> State:
@@ -36,13 +38,19 @@ def on_gpus_seen(state: State, fact: GpusSeen, _table: EngineTable) -> State:
 def _keep(state: State, topic: Topic, value: tuple[Any, ...]) -> State:
     around = state.around
     seen = replace(around.seen, **{topic: value})
-    return replace(state, around=Around(seen=seen, facts={**around.facts, topic: state.n}))
+    return replace(state, around=replace(around, seen=seen, facts={**around.facts, topic: state.n}))
+
+
+def at_the_end(around: Around, now_s: float) -> Around:
+    """Return it as an attempt that ends now has it: the kernel's lines say how long before the end they were written."""
+    kernel = tuple(replace(line, ago_s=round(line.ago_s + now_s - at_s, 3)) for at_s, line in around.kernel)
+    return replace(around, seen=replace(around.seen, kernel=kernel), kernel=())
 
 
 def after_an_end(around: Around) -> Around:
     """Return what the next life has of it: whoever holds the port goes on."""
     ports = {topic: fact for topic, fact in around.facts.items() if topic == "ports"}
-    return Around(seen=replace(around.seen, kernel=(), rooms=(), gpus=()), facts=ports)
+    return Around(seen=Seen(ports=around.seen.ports), facts=ports)
 
 
 def without_port(around: Around) -> Around:

@@ -105,7 +105,7 @@ def end(
         asked=state.stop_by is not None or (state.asked.job and code == 0),
         phase=state.startup.phase,
         tail=tail(state.log.chunks),
-        around=state.around,
+        around=around.at_the_end(state.around, state.now_s),
     )
     ended = ended if ended.asked else explain(state, ended, state.log.chunks, table)
     spans = close_span(state.startup.spans, state.now_s)

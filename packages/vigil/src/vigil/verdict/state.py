@@ -8,6 +8,7 @@ from vigil.diagnosis.cause import Cause
 from vigil.diagnosis.seen import Seen
 from vigil.engine_table import Phase
 from vigil.facts import (
+    KernelLine,
     Line,
     MetricsSeen,
     PortOpened,
@@ -59,9 +60,13 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Around(msgspec.Struct, frozen=True, kw_only=True):
-    """What the host showed beside the log. `facts`: the number of the fact behind each of its topics."""
+    """What the host showed beside the log. `facts`: the number of the fact behind each of its topics.
+
+    `kernel`: its lines while the attempt lives, each with the time at which it was read; at the end they join `seen`.
+    """
 
     seen: Seen = Seen()
+    kernel: tuple[tuple[float, KernelLine], ...] = ()
     facts: dict[str, int] = msgspec.field(default_factory=dict)
 
 
