@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -203,3 +204,42 @@ def test_death_that_has_nothing_to_do_with_the_host_says_nothing_of_it(vigil: Vi
     )
     assert len(done.verdict["evidence"]) == 1
     assert diagnose(vigil) == ("FLAG001", {"end": [], "now": []})
+
+
+# --- a GPU's memory
+
+DRIVER = """
+#include <stdlib.h>
+typedef struct { unsigned long long total, free, used; } M; typedef struct { unsigned gpu, memory; } U;
+typedef struct { unsigned pid; unsigned long long used; unsigned gi, ci; } P;
+int nvmlInit_v2(void) { return 0; } int nvmlDeviceGetCount_v2(unsigned *n) { *n = 1; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = (void *)1; return 0; }
+int nvmlDeviceGetMemoryInfo(void *d, M *m) { m->total = 140ull << 30; m->used = 130ull << 30; return 0; }
+int nvmlDeviceGetUtilizationRates(void *d, U *u) { u->gpu = 40; return 0; }
+int nvmlDeviceGetName(void *d, char *name, unsigned n) { name[0] = 'G'; name[1] = 0; return 0; }
+int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *n, P *p) {
+    p[0].pid = atoi(getenv("HOLDER")); p[0].used = 120ull << 30; *n = 1; return 0; }
+"""
+RUNS_OUT = "import time; time.sleep(0.5); raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB.')"
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler to build a stand-in for the driver's library")
+def test_holder_of_the_gpus_memory_is_named_where_it_ran_out(vigil: Vigil) -> None:
+    (vigil.folder / "driver.c").write_text(DRIVER)
+    library = vigil.folder / "libnvidia-ml.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, vigil.folder / "driver.c"], check=True)
+    vigil.up("--name", "first")
+    holder = json.loads(vigil("show", "first", "--json").out)["life"]["main"]["pid"]
+    vigil.env.update(LD_LIBRARY_PATH=str(vigil.folder), HOLDER=str(holder))
+    done = vigil("up", "--json", "--name", "s", "--", sys.executable, "-c", RUNS_OUT)
+    held = f"GPU 0 (G): 130.0 GiB of 140.0 GiB in use: 120.0 GiB by pid {holder} ({sys.executable} {FAKES}/server.py"
+    assert done.verdict["cause"]["code"] == "MEM001"
+    assert held in evidence(done.verdict)
+    code, told = diagnose(vigil)
+    assert code == "MEM001"
+    assert told["end"][0].startswith(held)
+    assert told["end"][0].endswith("which vigil started as first")
+    vigil("stop", "first")
+    assert (
+        "120.0 GiB by pid" in diagnose(vigil)[1]["now"][0]
+    )  # the stand-in goes on to say so, of a process that is gone

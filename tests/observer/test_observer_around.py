@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from vigil.observer.gpu import Gpu, tell
 from vigil.observer.holders import Holders
 from vigil.observer.kmsg import Kmsg, Record, ask, lines_of, parse_record
 from vigil.observer.nvml import Share
-from vigil.observer.rooms import places_of, see_rooms
+from vigil.observer.rooms import RoomLook, places_of, see_rooms
 
 FAKES = Path(__file__).parents[1] / "fakes"
 EATER = "x = []\nwhile True: x.append(bytearray(b'x' * (1 << 20)))"
@@ -171,6 +172,28 @@ def test_room_is_told_when_the_process_ends(watching: Any, start: Any, python: s
     (seen,) = watching.all(facts.RoomSeen)
     assert watching.facts.index(seen) < watching.facts.index(gone)
     assert next(room.free_bytes for room in seen.rooms if room.path == str(tiny)) == 0
+
+
+def test_key_that_looks_like_a_path_is_no_place(watching: Any, start: Any, python: str) -> None:
+    server = start(python, "-c", "input()", "--api-key", "/tmp/hunter2hunter2", stdin=subprocess.PIPE)
+    watching.watch(pid=server.pid)
+    watching.wait(facts.MainStarted)
+    server.stdin.close()
+    assert watching.wait(facts.RoomSeen).rooms
+    assert "hunter2" not in str(watching.facts)
+
+
+def test_file_system_that_does_not_answer_is_not_waited_for_twice(poll: Any) -> None:
+    looks, gate = RoomLook(), threading.Event()
+
+    def hung() -> Iterator[str]:
+        gate.wait()
+        yield "/"
+
+    assert looks.within(hung(), 0.01) == []  # type: ignore[arg-type]
+    assert looks.within(["/"], 5.0) == []
+    gate.set()
+    assert poll(lambda: looks.within(["/"], 5.0))
 
 
 # --- holders

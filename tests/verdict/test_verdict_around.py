@@ -131,6 +131,11 @@ def test_gpu_that_fell_off_the_bus_explains_an_abort() -> None:
     assert "Xid 79" in story.verdict.cause.advice
 
 
+def test_gpu_error_of_yesterday_explains_nothing_today() -> None:
+    old = facts.KernelLine(what="xid", text=LOST_CARD, ago_s=86_400.0)
+    assert Story().kernel(old).dies(signal=6).code == "SIG001"
+
+
 def test_gpu_error_does_not_explain_what_has_its_reason() -> None:
     story = Story(NO_MODULE).kernel(xid(LOST_CARD)).dies(code=1)
     assert story.code == "IMP001"

@@ -24,9 +24,11 @@ DOCKERS_SHM_BYTES = 64 << 20
 KILL_EXPLAINS_S = 60.0
 """A main process follows its worker within this: its watchdogs have to notice."""
 TOGETHER_S = 5.0
+GPU_EXPLAINS_S = 900.0
+"""NCCL's watchdog waits for ten minutes before it ends what waits for a GPU that is gone."""
 FULL_BYTES = 100 << 20
 FULL_SHARE = 0.05
-_SHM_SURE, _SHM_LIKELY, _GPU_SURE = 0.95, 0.8, 0.9
+_SHM_SURE, _SHM_LIKELY, _GPU_SURE, _GPU_LIKELY = 0.95, 0.8, 0.9, 0.75
 _GPU_AFTERMATH = frozenset(
     {
         "killed_by_signal",
@@ -96,11 +98,13 @@ def _failed_gpu(choice: Choice | None, end: End) -> Choice | None:
             return None
     rule = RULES["GPU001"]
     for line in end.seen.kernel:
-        for when in rule.when if line.what == "xid" and line.ours is not False else ():
+        near = line.what == "xid" and line.ago_s <= GPU_EXPLAINS_S and (line.ours or line.pid is None)
+        for when in rule.when if near else ():
             match = re.search(when.pattern, line.text) if when.pattern and when.text in line.text else None
             if match is not None:
                 groups = tuple((name, value or "") for name, value in match.groupdict().items())
-                return Choice(Candidate(index=-1, rule=rule, when=when, groups=groups), _GPU_SURE, line.text)
+                sure = _GPU_SURE if line.ours else _GPU_LIKELY
+                return Choice(Candidate(index=-1, rule=rule, when=when, groups=groups), sure, line.text)
     return None
 
 

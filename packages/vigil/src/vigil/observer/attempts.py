@@ -22,6 +22,7 @@ HURRY_S = 5.0  # how long a dead root is looked after at the fastest pace
 FAST_S = 30.0  # after an end the next attempt is looked for at the fastest pace for this long
 SETTLED_S = 2.0  # how often the tree of a main process that is not young is looked over for new children
 SIGKILL = 9
+SHELL_BASE = 128  # a shell tells of a signal so
 BY_CHARS = 200
 COMM_CHARS = 15  # the kernel keeps no more of a title
 
@@ -294,7 +295,7 @@ class Attempts:
         root = self.root
         self.main = Main(root.pid, root.start_ticks, argv=(), sure=False, bare=True, shell=False, oom=None)
         self._say_started(self.main, age_s(root.start_ticks))
-        self._around.look_back(root.pid, root.start_ticks, self._watch.life)
+        self._around.begin_late(root.pid, self._watch.life)
         self._ending_s = now
 
     def _see_stop(self) -> None:
@@ -318,6 +319,8 @@ class Attempts:
     def _say_exited(self, main: Main, end: Optional[Exit]) -> None:
         killed = end is None or end.signal == SIGKILL
         counted = main.oom is not None and killed and main.oom.take()
+        if main.oom is None and (killed or (end is not None and end.code == SHELL_BASE + SIGKILL)):
+            self._around.look_back(main.start_ticks)
         self._around.tell_all(self.root.life.log if self.root.life is not None else self._watch.log)
         self._report.say(
             "MainExited",

@@ -58,13 +58,21 @@ def _room(path: str, place: str, room: os.statvfs_result) -> Dict[str, Any]:
     }
 
 
-def see_rooms_within(places: Sequence[str], patience_s: float) -> List[Dict[str, Any]]:
-    """Return what is seen in that time: a file system whose server is gone may never answer."""
-    found: List[Dict[str, Any]] = []
-    thread = threading.Thread(target=see_rooms, args=[places, found], name="vigil-rooms", daemon=True)
-    thread.start()
-    thread.join(patience_s)
-    return [{**room, "places": list(room["places"])} for room in list(found)]
+class RoomLook:
+    """Looks in a thread of its own, one at a time: a file system whose server is gone may never answer."""
+
+    def __init__(self) -> None:
+        self._thread: Optional[threading.Thread] = None
+
+    def within(self, places: Sequence[str], patience_s: float) -> List[Dict[str, Any]]:
+        """Return what is seen in that time; nothing while an earlier look still hangs."""
+        if self._thread is not None and self._thread.is_alive():
+            return []
+        found: List[Dict[str, Any]] = []
+        self._thread = threading.Thread(target=see_rooms, args=[places, found], name="vigil-rooms", daemon=True)
+        self._thread.start()
+        self._thread.join(patience_s)
+        return [{**room, "places": list(room["places"])} for room in list(found)]
 
 
 def existing(path: str) -> str:

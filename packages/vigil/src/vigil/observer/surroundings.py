@@ -9,7 +9,7 @@ from .kmsg import CLOCK_SLACK_S, Kmsg, lines_of, own_pids, read_device
 from .life import read_command
 from .process import TICKS_PER_S, read_cwd, read_environ, sees_our_files
 from .report import Reporter
-from .rooms import KEPT_VARIABLES, places_of, see_rooms_within
+from .rooms import KEPT_VARIABLES, PLACE_CHARS, RoomLook, places_of
 
 PATIENCE_S = 0.004  # a verdict waits for this
 MOST_PIDS = 10_000
@@ -22,10 +22,10 @@ class Surroundings:
     def __init__(self, report: Reporter, gpu: GpuReader) -> None:
         self._report = report
         self._gpu = gpu
-        self._holders = Holders(report.redactor)
         self._kernel = Kmsg()
         self._pids: Set[int] = set()
         self._places: List[str] = []
+        self._rooms = RoomLook()
 
     def begin(self, pid: int, argv: Tuple[str, ...]) -> None:
         """Begin with another main process."""
@@ -36,18 +36,22 @@ class Surroundings:
         """Take note of where a process works: once it has ended, nobody tells. In a container, its disks are not ours to see."""
         environ = {name: value for name, value in read_environ(pid) if name in KEPT_VARIABLES}
         cwd = read_cwd(pid)
-        self._places = places_of(argv, environ, cwd) if cwd and sees_our_files(pid) else []
+        words = self._report.redactor.clean_argv(argv)  # a key may look like a path
+        self._places = places_of(words, environ, cwd) if cwd and sees_our_files(pid) else []
 
     def know(self, pids: Iterable[int]) -> None:
         """Take note of processes of the tree: the kernel names them by nothing but their pids."""
         if len(self._pids) < MOST_PIDS:
             self._pids.update(pids)
 
-    def look_back(self, pid: int, start_ticks: int, life: Optional[str]) -> None:
-        """Take up a process that was gone before it was seen: by its command, and by what the kernel wrote of it."""
+    def begin_late(self, pid: int, life: Optional[str]) -> None:
+        """Begin with a main process that was gone before it was seen: what it was is known from its start."""
         self._pids = {pid}
         command = read_command(life) if life is not None else ()
         self._places = places_of(command, os.environ, "/") if command else []
+
+    def look_back(self, start_ticks: int) -> None:
+        """Say what the kernel wrote since then: a process that was never seen was killed before we began to listen."""
         began_s = start_ticks / TICKS_PER_S - CLOCK_SLACK_S
         self._tell(lines_of(record for record in read_device() if record.at_s >= began_s))
 
@@ -77,16 +81,21 @@ class Surroundings:
         """Say all that is cheap to see, before an end is told."""
         self.tell_kernel()
         places = [*self._places, *([log] if log else [])]
-        rooms = see_rooms_within(places, PATIENCE_S) if self._places else []
+        rooms = self._rooms.within(places, PATIENCE_S) if self._places else []
         if rooms:
-            self._report.say("RoomSeen", rooms=rooms)
+            self._report.say("RoomSeen", rooms=[self._shown(room) for room in rooms])
         gpus, ours = self._gpu.seen
         if gpus:
-            self._report.say("GpusSeen", gpus=tell(gpus, ours | frozenset(self._pids), self._holders.tell))
+            who = Holders(self._report.redactor).tell
+            self._report.say("GpusSeen", gpus=tell(gpus, ours | frozenset(self._pids), who))
+
+    def _shown(self, room: Dict[str, Any]) -> Dict[str, Any]:
+        path, *places = (self._report.shorten(one, PLACE_CHARS) for one in (room["path"], *room["places"]))
+        return {**room, "path": path, "places": places}
 
     def tell_port(self, port: int, pid: int) -> None:
         """Say who holds a port that should be the server's."""
-        self._report.say("PortHeld", port=port, holders=[self._holders.tell(pid)])
+        self._report.say("PortHeld", port=port, holders=[Holders(self._report.redactor).tell(pid)])
 
     def close(self) -> None:
         """Give the kernel's log back."""

@@ -51,8 +51,8 @@ async def with_host(story: Story, views: Views, known: Mapping[str, Any], reach:
         held = await _look(known["name"], reach, **asked) if port is not None or gpus else Seen()
         now = msgspec.structs.replace(held, rooms=now.rooms)
     present = bearing(cause, End(seen=msgspec.structs.replace(now, kernel=())), plans_port)
-    told += [_as_of_now(one) for one in present if one.text not in {other.text for other in told}]
-    return msgspec.structs.replace(story, host=tuple(told))
+    told += map(_as_of_now, present)
+    return msgspec.structs.replace(story, host=tuple(dict.fromkeys(told)))
 
 
 def _as_of_now(told: Told) -> Told:

@@ -14,7 +14,7 @@ from ..observer.holders import Holders
 from ..observer.kmsg import CLOCK_SLACK_S, lines_of, own_pids, read_whole
 from ..observer.nvml import Nvml
 from ..observer.process import TICKS_PER_S
-from ..observer.rooms import places_of, see_rooms_within
+from ..observer.rooms import RoomLook, places_of
 from .interpreter import elsewhere
 from .look import strings
 
@@ -72,7 +72,7 @@ def _rooms(known: Dict[str, Any]) -> List[Dict[str, Any]]:
     cwd = command.get("cwd") if isinstance(command, dict) else None
     log = [os.path.dirname(known["life"]["log"])] if known["life"] else []
     here = cwd if isinstance(cwd, str) and os.path.isabs(cwd) else "/"
-    return see_rooms_within([*kept, *places_of(words, os.environ, here, log)], ROOMS_S)
+    return RoomLook().within([*kept, *places_of(words, os.environ, here, log)], ROOMS_S)
 
 
 def _gpus(ours: FrozenSet[int]) -> List[Dict[str, Any]]:
