@@ -111,6 +111,7 @@ def test_worker_that_the_kernel_killed_behind_a_server_that_goes_on_is_named_so(
     story.child_died(30, worker=True, pid=200).fail(30.1, 500)
     story.ticks(60.0)
     assert "OOM killer" in story.verdict.reason
+    assert OOM.format(pid=200) in story.verdict.evidence[-1].text
 
 
 def test_attempts_that_the_kernel_ends_are_alike_whoever_saw_it() -> None:
@@ -174,7 +175,14 @@ def test_full_disk_is_named_with_what_lies_there() -> None:
     full = room("/data", 0, 100 * GIB, places=("/data/hf",))
     story = Story(NO_SPACE).rooms(room("/", 50 * GIB, 100 * GIB, places=("/tmp",)), full).dies(code=1)
     assert story.code == "DISK001"
-    assert story.told == ["/data is full: 0 bytes of 100.0 GiB free (/data/hf)", "/: 50.0 GiB of 100.0 GiB free (/tmp)"]
+    assert story.told == ["/data is full: 0 bytes of 100.0 GiB free (/data/hf)"]
+
+
+def test_disk_that_had_no_room_for_what_was_written_is_told_with_what_it_has() -> None:
+    story = (
+        Story(NO_SPACE).rooms(room("/", 5 * GIB, 100 * GIB, places=("/tmp",)), room("/dev/shm", GIB, GIB)).dies(code=1)
+    )
+    assert story.told == ["/: 5.0 GiB of 100.0 GiB free (/tmp)"]
 
 
 def test_disk_without_inodes_is_full() -> None:

@@ -74,21 +74,27 @@ def _may_be_ours(line: KernelLine) -> bool:
 
 
 def _kernel_line(line: KernelLine, end: End, killed: tuple[KernelLine, ...]) -> str:
-    when = f", {duration(max(0.0, line.ago_s))} {'before the end' if end.died else 'ago'}"
-    group = f" (in the control group {line.group})" if line.group else ""
+    words = kernel_words(line, "before the end" if end.died else "ago")
     unsure = line.what == "oom_kill" and not line.ours and line not in killed
-    doubt = " (whether that was a process of this server is not known)" if unsure else ""
-    return f"the kernel's log{when}: {line.text}{group}{doubt}"
+    return f"{words} (whether that was a process of this server is not known)" if unsure else words
+
+
+def kernel_words(line: KernelLine, before: str) -> str:
+    """Return a line of the kernel with how long `before` what it was written."""
+    group = f" (in the control group {line.group})" if line.group else ""
+    return f"the kernel's log, {duration(max(0.0, line.ago_s))} {before}: {line.text}{group}"
 
 
 def _rooms(cause: Cause | None, seen: Seen) -> list[str]:
+    """Return the file systems that are full; where none is, those that a cause asks about."""
     kind = cause.kind if cause is not None else ""
-    wanted = [
+    full = [room for room in seen.rooms if is_full(room)]
+    asked = [
         room
         for room in seen.rooms
-        if is_full(room) or (kind in DISK_KINDS and room.path != SHM) or (kind in SHM_KINDS and room.path == SHM)
+        if (kind in DISK_KINDS and room.path != SHM) or (kind in SHM_KINDS and room.path == SHM)
     ]
-    return [_room(room) for room in sorted(wanted, key=lambda room: not is_full(room))[:MOST_ROOMS]]
+    return [_room(room) for room in (full or asked)[:MOST_ROOMS]]
 
 
 def _room(room: Room) -> str:

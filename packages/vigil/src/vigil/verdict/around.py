@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from vigil.diagnosis.bearing import kernel_words
 from vigil.diagnosis.seen import HeldPort, Seen, Told, Topic
 from vigil.engine_table import EngineTable
 from vigil.facts import GpusSeen, KernelSaid, PortHeld, RoomSeen
@@ -56,6 +57,12 @@ def after_an_end(around: Around) -> Around:
 def without_port(around: Around) -> Around:
     """Return it without who holds the port: nobody, or somebody else."""
     return replace(around, seen=replace(around.seen, ports=())) if around.seen.ports else around
+
+
+def kill_of(around: Around, pid: int, died_s: float) -> tuple[Evidence, ...]:
+    """Return the kernel's line on its kill of a process that died then, while the attempt goes on."""
+    kills = [line for line in at_the_end(around, died_s).seen.kernel if line.what == "oom_kill" and line.pid == pid]
+    return evidence(around, tuple(Told("kernel", kernel_words(line, "before that")) for line in kills[-1:]))
 
 
 def evidence(around: Around, told: tuple[Told, ...]) -> tuple[Evidence, ...]:
