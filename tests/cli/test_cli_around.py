@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,18 @@ def test_full_shared_memory_explains_a_bus_error_also_when_it_is_empty_again(vig
     code, told = diagnose(vigil)  # here /dev/shm is another one
     assert code == "SHM001"
     assert told["end"] == ["/dev/shm is full: 0 bytes of 1.0 MiB free"]
+
+
+def test_what_was_kept_of_an_earlier_end_does_not_explain_a_later_one(vigil: Vigil) -> None:
+    """Whoever watched saw a full /dev/shm at one end, and had left when what restarts the server came to another."""
+    vigil("up", "--name", "s", "--", "sh", "-c", "sleep 0.3; kill -BUS $$")
+    kept = next(vigil.state.rglob("verdict.json"))
+    full = {"path": "/dev/shm", "total_bytes": 64 << 20, "free_bytes": 0}
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), "seen": {"rooms": [full]}}))
+    assert diagnose(vigil)[0] == "SHM001"
+    an_hour_ago_s = time.time() - 3600
+    os.utime(kept, (an_hour_ago_s, an_hour_ago_s))
+    assert diagnose(vigil) == ("SIG001", {"end": [], "now": []})
 
 
 def test_death_that_has_nothing_to_do_with_the_host_says_nothing_of_it(vigil: Vigil) -> None:

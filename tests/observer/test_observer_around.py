@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from test_observer_attempts import write_life
 
 from vigil import facts
+from vigil.observer import holders
 from vigil.observer.gpu import Gpu, tell
 from vigil.observer.holders import Holders
 from vigil.observer.kmsg import Kmsg, Record, ask, lines_of, parse_record
@@ -228,9 +230,22 @@ def test_holder_that_vigil_started_has_its_name(squatter: tuple[int, int], tmp_p
     pid, port = squatter
     (tmp_path / "servers" / "first").mkdir(parents=True)
     write_life(tmp_path / "servers" / "first" / "current", pid, tmp_path / "log", os.getpid())
-    holders = Holders(servers=str(tmp_path / "servers"))
-    assert [(one["pid"], one["server"]) for one in holders.of_port(port)] == [(pid, "first")]
+    known = Holders(servers=str(tmp_path / "servers"))
+    assert [(one["pid"], one["server"]) for one in known.of_port(port)] == [(pid, "first")]
     assert Holders(servers=str(tmp_path / "none")).of_port(port)[0]["server"] == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+def test_holder_of_another_user_is_told_by_its_uid(squatter: tuple[int, int]) -> None:
+    """As nobody, who may not look into what root runs."""
+    _, port = squatter
+    source = str(Path(holders.__file__).parents[1])
+    code = (
+        f"import os, sys; sys.path.insert(0, {source!r}); from observer.holders import Holders; os.setgroups([]); "
+        f"os.setgid(65534); os.setuid(65534); print(Holders(servers='/none').of_port({port}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[{'pid': None, 'uid': 0}]"
 
 
 def test_port_of_nobody_has_no_holder() -> None:

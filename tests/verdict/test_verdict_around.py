@@ -218,6 +218,11 @@ def test_holder_of_a_taken_port_is_told() -> None:
     assert story.told == ["port 30000 is held by pid 123 (python -m x), uid 1000, which vigil started as s2"]
 
 
+def test_holder_that_cannot_be_seen_is_told_by_its_user() -> None:
+    story = Story(TAKEN).held(facts.Holder(uid=1000)).port(2.0, "foreign", None).dies(code=1)
+    assert story.told == ["port 30000 is held by a process of uid 1000 that cannot be seen from here"]
+
+
 def test_holder_of_another_port_than_the_lines_is_not_told() -> None:
     line = "[Errno 98] error while attempting to bind on address ('127.0.0.1', 31008): address already in use"
     assert Story(line).held(SQUATTER).port(2.0, "foreign", 123).dies(code=1).told == []

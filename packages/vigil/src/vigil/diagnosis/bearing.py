@@ -119,7 +119,8 @@ def _port(held: HeldPort) -> list[str]:
 def holder_words(holder: Holder) -> str:
     """Return who a process is: pid, command, user, and the name under which vigil started it."""
     if holder.pid is None:
-        return "a process that cannot be seen from here"
+        user = f" of uid {holder.uid}" if holder.uid is not None else ""
+        return f"a process{user} that cannot be seen from here"
     if holder.ours:
         return f"pid {holder.pid} of this server"
     command = " ".join(holder.argv) or holder.name or "not to be seen from here"

@@ -6,7 +6,7 @@ from typing import Any, Dict, FrozenSet, List, Optional, Tuple
 from .life import read_boot_id, read_life, servers_folder
 from .process import all_pids, ancestors, read_argv, read_stat
 from .redact import Redactor
-from .sockets import find_holders, read_listeners
+from .sockets import find_holders, read_listener_uids, read_listeners
 
 ARGV_WORDS = 40
 WORD_CHARS = 300
@@ -49,14 +49,16 @@ class Holders:
         return ""
 
     def of_port(self, port: int) -> List[Dict[str, Any]]:
-        """Return who listens on a port of this host now; one of unknown pid where that may not be seen."""
+        """Return who listens on a port of this host now; where the process may not be seen, its user alone."""
         listeners = read_listeners(port) or []
         inodes: FrozenSet[int] = frozenset(one.inode for one in listeners)
         if not inodes:
             return []
         by_inode = find_holders(inodes, all_pids()).by_inode
         pids = sorted({min(pids) for pids in by_inode.values()})
-        return [self.tell(pid) for pid in pids[:MOST_HOLDERS]] or [{"pid": None}]
+        if pids:
+            return [self.tell(pid) for pid in pids[:MOST_HOLDERS]]
+        return [{"pid": None, "uid": uid} for uid in read_listener_uids(port)] or [{"pid": None}]
 
 
 def _read_names(folder: str) -> Dict[Tuple[int, int], str]:

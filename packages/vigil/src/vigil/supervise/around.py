@@ -13,6 +13,8 @@ from vigil.errors import UsageError, VigilError
 from vigil.hosts import Reach, call
 from vigil.supervise.spec import parse_url
 
+NOTED_S = 2.0  # a verdict may be noted a moment before all of the tree has ended
+
 
 class Views(msgspec.Struct, frozen=True, kw_only=True):
     """The host at the end of the last attempt, where somebody watched, and now."""
@@ -31,12 +33,18 @@ class Views(msgspec.Struct, frozen=True, kw_only=True):
 
 async def look_around(known: Mapping[str, Any], reach: Reach) -> Views:
     """Return what is known of a server's host, given what is known of the server there (`show`)."""
-    kept = known["verdict"].get("seen")
+    return Views(end=_kept(known), now=await _look(known["name"], reach))
+
+
+def _kept(known: Mapping[str, Any]) -> Seen:
+    """Return what whoever watched kept of the end; nothing where it is about an earlier end than that of the start."""
+    verdict_age_s, ended_s = known["verdict_age_s"], known["exit"].get("at_wall_s")
+    if isinstance(ended_s, int | float) and known["now"] - ended_s + NOTED_S < (verdict_age_s or 0.0):
+        return Seen()
     try:
-        end = msgspec.convert(kept, Seen) if kept is not None else Seen()
+        return msgspec.convert(known["verdict"].get("seen") or {}, Seen)
     except msgspec.ValidationError:  # written by another version
-        end = Seen()
-    return Views(end=end, now=await _look(known["name"], reach))
+        return Seen()
 
 
 async def with_host(story: Story, views: Views, known: Mapping[str, Any], reach: Reach) -> Story:

@@ -36,9 +36,9 @@ class Session:
 
     @property
     def seen(self) -> Seen | None:
-        """What the host showed when the last attempt ended; None while none has."""
+        """What the host showed when the last attempt ended; None where none has, or another one serves since."""
         ended = self.state.process.ended
-        return ended[-1].around.seen if ended and self.state.process.life is None else None
+        return ended[-1].around.seen if ended and self.state.serving.ready_s is None else None
 
     def _recognise(self, fact: AnyFact) -> None:
         """Recognise the engine of a server that somebody else started: by its command line, or by its log."""
