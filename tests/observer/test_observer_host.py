@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from vigil import facts, observer
-from vigil.observer.gpu import GpuReader, GpuUse, measure
+from vigil.observer.gpu import GpuReader, GpuUse, look, use_of
 from vigil.observer.nvml import Nvml, ShareV1, ShareV2
 from vigil.observer.oom import OomCounter, counter_files, read_kills
 from vigil.observer.process import Arrivals, read_stat
@@ -126,11 +126,11 @@ UNTOLD = (1 << 64) - 1
 )
 @pytest.mark.parametrize("version", ["_v3", "_v2", ""])
 def test_gpu_memory_of_others_is_not_ours(shares: Any, ours: int | None, version: str) -> None:
-    assert measure(Nvml(Driver(shares, version=version)), frozenset({US})) == GpuUse(ours, None)
+    assert use_of(look(Nvml(Driver(shares, version=version))), frozenset({US})) == GpuUse(ours, None)
 
 
 def test_gpu_memory_is_not_told_by_a_driver_that_lists_no_processes() -> None:
-    assert measure(Nvml(Driver([], version="none")), frozenset({US})) == GpuUse(None, None)
+    assert use_of(look(Nvml(Driver([], version="none"))), frozenset({US})) == GpuUse(None, None)
 
 
 def test_gpu_process_layouts_are_those_of_nvml_h() -> None:

@@ -46,6 +46,25 @@ BYTES = st.integers(0, 10**9)
 OWNER = st.sampled_from(["ours", "adopted", "foreign", "unknown"])
 PROBE = st.sampled_from(["models", "health", "x"])
 YES = st.booleans()
+HOLDERS = st.lists(st.builds(facts.Holder, pid=COUNT, ours=YES, used_bytes=COUNT), max_size=2).map(tuple)
+GPUS = st.tuples(st.builds(facts.GpuMemory, index=st.just(0), used_bytes=COUNT, holders=HOLDERS))
+ROOMS = st.lists(
+    st.builds(
+        facts.Room, path=st.sampled_from(["/", "/dev/shm"]), total_bytes=BYTES, free_bytes=BYTES, free_files=COUNT
+    ),
+    max_size=2,
+).map(tuple)
+KERNEL = st.lists(
+    st.builds(
+        facts.KernelLine,
+        what=st.sampled_from(["oom_kill", "xid"]),
+        text=TEXTS | st.just("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."),
+        ago_s=TIMES,
+        pid=st.none() | PIDS,
+        ours=st.none() | YES,
+    ),
+    max_size=2,
+).map(tuple)
 
 
 def one(kind: type[facts.Fact], **fields: object) -> st.SearchStrategy[facts.Fact]:
@@ -73,6 +92,13 @@ FACTS = st.one_of(
     one(facts.TokenAnswered, status=STATUS, error=ERROR, tokens=COUNT, latency_s=TIMES),
     one(facts.MetricsSeen, running=NUMBER, waiting=NUMBER, tokens_total=NUMBER),
     one(facts.Sampled, cpu_s=TIMES, io_bytes=BYTES, rss_bytes=BYTES, processes=1, gpu_bytes=st.none() | BYTES),
+    one(facts.KernelSaid, lines=KERNEL),
+    one(facts.RoomSeen, rooms=ROOMS),
+    one(facts.PortHeld, port=1, holders=HOLDERS),
+    one(
+        facts.GpusSeen,
+        gpus=st.builds(facts.GpuMemory, index=st.just(0), used_bytes=COUNT, holders=HOLDERS).map(lambda gpu: (gpu,)),
+    ),
     one(facts.StopAsked, by="eve"),
     one(facts.Troubled, what=st.text(max_size=5)),
 )

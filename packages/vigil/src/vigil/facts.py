@@ -237,6 +237,82 @@ class StacksSeen(Fact, frozen=True, kw_only=True):
     error: str = ""
 
 
+class KernelLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the kernel's log: its OOM killer ended `pid`, or NVIDIA's driver reported an error of a GPU (an Xid).
+
+    `ago_s`: seconds from then to the end of the attempt, or to when it was read. `group`: the control group of the killed
+    process. `ours`: `pid` was seen in the server's tree; None where that is not known.
+    """
+
+    what: Literal["oom_kill", "xid"]
+    text: str
+    ago_s: float
+    pid: int | None = None
+    name: str = ""
+    group: str = ""
+    ours: bool | None = None
+
+
+class KernelSaid(Fact, frozen=True, kw_only=True):
+    """The kernel wrote to its log what could explain an end."""
+
+    lines: tuple[KernelLine, ...]
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """A file system that begins at `path`, and what the server has there. `free_files`: inodes that are left, if counted."""
+
+    path: str
+    total_bytes: int
+    free_bytes: int
+    places: tuple[str, ...] = ()
+    free_files: int | None = None
+
+
+class RoomSeen(Fact, frozen=True, kw_only=True):
+    """When an attempt ended, so much room was left where the server writes."""
+
+    rooms: tuple[Room, ...]
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that holds something, as far as it may be seen.
+
+    `server`: the name under which vigil started it. `ours`: it is of the watched tree. `used_bytes`: of a GPU's memory.
+    """
+
+    pid: int | None = None
+    name: str = ""
+    argv: tuple[str, ...] = ()
+    uid: int | None = None
+    server: str = ""
+    ours: bool = False
+    used_bytes: int | None = None
+
+
+class PortHeld(Fact, frozen=True, kw_only=True):
+    """Another program was seen to listen on the server's port."""
+
+    port: int
+    holders: tuple[Holder, ...]
+
+
+class GpuMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """The memory of one GPU, and who holds it, the largest first. None: the driver does not say."""
+
+    index: int
+    name: str = ""
+    used_bytes: int | None = None
+    total_bytes: int | None = None
+    holders: tuple[Holder, ...] = ()
+
+
+class GpusSeen(Fact, frozen=True, kw_only=True):
+    """When an attempt ended, the GPUs' memory had been held so at the last look."""
+
+    gpus: tuple[GpuMemory, ...]
+
+
 class StopAsked(Fact, frozen=True, kw_only=True):
     """Somebody asked for a stop (`by`: user@host)."""
 
@@ -270,6 +346,10 @@ AnyFact = (
     | MetricsSeen
     | Sampled
     | StacksSeen
+    | KernelSaid
+    | RoomSeen
+    | PortHeld
+    | GpusSeen
     | StopAsked
     | Troubled
 )

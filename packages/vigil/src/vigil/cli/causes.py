@@ -26,13 +26,24 @@ def story_text(story: Story, source: str) -> str:
     lines = [plain(f"{source}{engine}{lives}{alike}", 400)]
     if story.cause is not None:
         lines += cause_lines(story.cause)
+        lines += _host(story)
         lines += _others(story)
         lines += ["", f"  rule:  vigil diagnose --explain {story.cause.code}"]
     else:
         lines += wrapped(_without_cause(story))
         if story.engine is not None and story.stuck_in is not None and story.stuck_in.advice:
             lines += ["", *wrapped(f"what to do: {story.stuck_in.advice}")]
+        lines += _host(story)
     return "\n".join(lines)
+
+
+def _host(story: Story) -> list[str]:
+    """Return what the host showed when the server ended, and what it shows now."""
+    lines: list[str] = []
+    for when, heading in (("end", "when it ended:"), ("now", "on its host now:")):
+        told = [line for one in story.host if one.when == when for line in wrapped(one.text, first="  - ")]
+        lines += ["", f"  {heading}", *told] if told else []
+    return lines
 
 
 def _others(story: Story) -> list[str]:

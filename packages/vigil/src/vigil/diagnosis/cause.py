@@ -2,6 +2,8 @@
 
 import msgspec
 
+from vigil.diagnosis.seen import Seen
+
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """The first failure that explains the others.
@@ -30,7 +32,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 class End(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended, as far as it was seen. `phase` is where it was; `ready`: it had served before.
 
-    `over`: it is known to have ended, though not how. With nothing known, it may still run.
+    `over`: it is known to have ended, though not how. With nothing known, it may still run. `seen`: what its host showed.
     """
 
     code: int | None = None
@@ -39,6 +41,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     phase: str | None = None
     ready: bool = False
     over: bool = False
+    seen: Seen = Seen()
 
     @property
     def died(self) -> bool:

@@ -6,13 +6,16 @@ from http import HTTPStatus
 
 import msgspec
 
+from vigil.diagnosis.bearing import bearing
 from vigil.diagnosis.candidates import Candidate, Evidence, gather
 from vigil.diagnosis.cause import Cause, End
 from vigil.diagnosis.flow import Flow
 from vigil.diagnosis.health import DEAD, answers_after_death, find_misleading
+from vigil.diagnosis.host import by_host, decide
 from vigil.diagnosis.literals import Literals
 from vigil.diagnosis.patience import SlowRule, TooSlowError
 from vigil.diagnosis.rules import Rule, RuleSet, how_to_read, known_rule_set, known_rules, without
+from vigil.diagnosis.seen import Told
 from vigil.diagnosis.select import Choice, choose, first_sign, others, outlived
 from vigil.diagnosis.speculation import find_idle_speculation
 from vigil.diagnosis.stuck import Stuck, find_stuck
@@ -37,7 +40,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     `candidates` are at most two others that could be the cause, best first. `stuck` is given only without a cause, for
     an attempt that is not known to have ended and never said that it serves. `repeated`: what an attempt without a
     cause, which never served, died of if the one before it looked like it. `slow`: users' rules that took too long, and
-    were left out.
+    were left out. `told`: what the host showed that bears on it.
     """
 
     cause: Cause | None
@@ -45,6 +48,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     stuck: Stuck | None
     repeated: Cause | None = None
     slow: tuple[SlowRule, ...] = ()
+    told: tuple[Told, ...] = ()
 
 
 def examine(  # noqa: PLR0913, PLR0917 - an attempt is known by no less
@@ -81,6 +85,7 @@ def _examine(  # noqa: PLR0913, PLR0917 - as above
     rules: Sequence[Rule],
 ) -> Findings:
     log = LogText(lines, _literals(tuple(rules)))
+    end = by_host(log, end)
     engine = table.name if table is not None else None
     setting = Setting(engine, version or find_version(log, table), file)
     evidence = gather(log, engine, _rule_set(tuple(rules)))
@@ -97,11 +102,12 @@ def _examine(  # noqa: PLR0913, PLR0917 - as above
         up = _served(evidence, flow) or any(answer.status == HTTPStatus.OK for answer in flow.answers)
         again = () if up else evidence.repeated
         repeated = tell(log, Choice(again[-1], _REPEATED_SURE), setting) if again else None
-        return Findings(cause=None, candidates=(), stuck=stuck, repeated=repeated)
+        return Findings(cause=None, candidates=(), stuck=stuck, repeated=repeated, told=bearing(None, end))
     rest = others(evidence, chosen[0].candidate)
     choices = (*chosen, *(Choice(one, _other_sure(one)) for one in rest))[:3]
     causes = [tell(log, choice, setting) for choice in choices]
-    return Findings(cause=causes[0], candidates=tuple(causes[1:]), stuck=None)
+    told = bearing(causes[0], end)
+    return Findings(cause=causes[0], candidates=tuple(causes[1:]), stuck=None, told=told)
 
 
 def diagnose(lines: Sequence[Line], end: End, engine: str | None = None, file: str | None = None) -> Cause | None:
@@ -115,7 +121,7 @@ def diagnose(lines: Sequence[Line], end: End, engine: str | None = None, file: s
 
 def _choose(log: LogText, end: End, evidence: Evidence, flow: Flow, setting: Setting) -> tuple[Choice, ...] | None:
     """Return the choice, best first; with a dead server that answers, its death comes second."""
-    choice = choose(log, end, evidence)
+    choice = decide(choose(log, end, evidence), end)
     if choice is not None and choice.candidate.index >= 0:
         died = first_sign(log, evidence, choice.candidate)
         if not end.died and answers_after_death(flow, died.line):

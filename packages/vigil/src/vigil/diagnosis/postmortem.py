@@ -10,6 +10,7 @@ from vigil.diagnosis.find import Findings, examine
 from vigil.diagnosis.lives import Lives
 from vigil.diagnosis.patience import SlowRule
 from vigil.diagnosis.rules import Rule, without
+from vigil.diagnosis.seen import Told
 from vigil.diagnosis.sieve import Kept, Sieve
 from vigil.diagnosis.stuck import Stuck
 from vigil.diagnosis.wanted import wanted
@@ -24,7 +25,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     `ready`: the last life said that it served. `cause` and `candidates` are those of the life that explains the others;
     `stuck_in`: where a life without a cause stands that has not become ready. `slow_rules`: users' rules that took too
-    long, and were left out from there on.
+    long, and were left out from there on. `host`: what its host shows that bears on it.
     """
 
     file: str | None
@@ -37,6 +38,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     candidates: tuple[Cause, ...]
     stuck_in: Stuck | None
     slow_rules: tuple[SlowRule, ...] = ()
+    host: tuple[Told, ...] = ()
 
 
 class _Life(msgspec.Struct, frozen=True):
@@ -92,19 +94,22 @@ class Postmortem:
             self._sieve.take(block)
         self._closing = True
         self._sieve.close()
+        if not self._lives and self._log.end is not None and self._log.end.died:
+            self._examine(())  # it died without a word: how it ended, and its host, may tell
         telling = self._telling()
         last = self._last[-1] if self._last else None
         return Story(
             file=self._log.file,
             engine=self._table.name if self._table is not None else None,
             version=self._version,
-            attempts=max(1, self._lives) if self.size else 0,
+            attempts=max(int(self.size > 0), self._lives),
             alike=self._alike,
             ready=last.ready if last else False,
             cause=telling.cause if telling else None,
             candidates=telling.candidates if telling else (),
             stuck_in=telling.stuck if telling and telling.cause is None else None,
             slow_rules=self._slow,
+            host=telling.told if telling else (),
         )
 
     def _examine(self, kept: Kept) -> None:

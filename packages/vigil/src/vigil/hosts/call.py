@@ -39,8 +39,8 @@ _ERRORS: dict[str, type[VigilError]] = {
     "port": PortError,
 }
 
-# What a verb loads only once its answer is out.
-_BESIDES = {"launch": (("survey", "snapshot"),)}
+# What one verb alone loads, and late.
+_BESIDES = {"launch": (("survey", "snapshot"),), "around": (("survey", "around"),)}
 
 
 async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from importlib import import_module
 from typing import Any, Callable, Dict
 
 from . import launch, starts, state, stop, taken
@@ -18,6 +19,12 @@ def note(name: str, folder: str, verdict: Any) -> Dict[str, Any]:
     return {}
 
 
+def around(**asked: Any) -> Dict[str, Any]:
+    """Look at what the host shows beside a server's log. Who asks for something else does not load what that takes."""
+    found: Dict[str, Any] = import_module("..survey.around", __package__).around(**asked)
+    return found
+
+
 VERBS: Dict[str, Callable[..., Dict[str, Any]]] = {
     "launch": launch.launch,
     "stop": stop.stop,
@@ -28,6 +35,7 @@ VERBS: Dict[str, Callable[..., Dict[str, Any]]] = {
     "tail": tail,
     "compare": starts.compare,
     "listener": taken.listener,
+    "around": around,
 }
 
 

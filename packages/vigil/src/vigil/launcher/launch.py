@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Dict, Optional, Tuple
 
-from ..observer.life import read_boot_id
+from ..observer.holders import Holders
+from ..observer.life import read_boot_id, servers_folder, state_folder
 from . import kin, spawn, starts, state
 from .aside import aside
 from .name import free_name
@@ -15,16 +16,18 @@ from .output import open_log
 from .request import Request, read_request
 from .taken import listener
 
+SHOWN_CHARS = 100
+
 
 def launch(spec: Dict[str, Any]) -> Dict[str, Any]:
     """Start `spec["command"]` under a launcher; return its life once it runs, or refuse in one line."""
     request = read_request(spec)
     try:
-        os.makedirs(state.servers_folder(), mode=0o700, exist_ok=True)
+        os.makedirs(servers_folder(), mode=0o700, exist_ok=True)
         with state.lock():
             started, env = _launch_locked(request)
     except OSError as error:
-        where = os.fsdecode(error.filename) if error.filename else state.state_folder()
+        where = os.fsdecode(error.filename) if error.filename else state_folder()
         raise state.Refused("state", "state folder %s: %s; nothing was started" % (where, error.strerror)) from error
     if request.keep is not None:
         aside(lambda: _keep_snapshot(request, started, env))
@@ -86,12 +89,17 @@ def _refuse_taken_port(number: Optional[int], host: Optional[str]) -> None:
     """Refuse to start a server on a port that another program answers on: it would load for minutes and then die."""
     taken = listener(number, host) if number else {}
     if taken.get("listening"):
-        who = (
-            "pid %s (%s)" % (taken["pid"], taken.get("name") or "?")
-            if taken.get("pid")
-            else "a process that cannot be seen from here"
-        )
-        raise state.Refused("port", "port %d is already taken by %s" % (number or 0, who))
+        raise state.Refused("port", "port %d is already taken by %s" % (number or 0, _who(taken.get("pid"))))
+
+
+def _who(pid: Optional[int]) -> str:
+    if not pid:
+        return "a process that cannot be seen from here"
+    held = Holders().tell(pid)
+    command = " ".join(held["argv"]) or held["name"] or "?"
+    command = command if len(command) <= SHOWN_CHARS else command[: SHOWN_CHARS - 3] + "..."
+    started = ", which vigil started as %s" % held["server"] if held["server"] else ""
+    return "pid %d (%s)%s" % (pid, command, started)
 
 
 def _make_start(name: str, undo: ExitStack) -> str:

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional
 
-from ..observer.life import read_boot_id
+from ..observer.life import read_boot_id, servers_folder
 from ..observer.process import TICKS_PER_S, is_alive, read_bytes
 from . import family
 
@@ -33,17 +33,6 @@ class Refused(Exception):  # noqa: N818 - it is an answer, not an error
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
         self.kind = kind
-
-
-def state_folder() -> str:
-    """Return the state folder of this user on this host."""
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.abspath(os.path.join(base, "vigil"))
-
-
-def servers_folder() -> str:
-    """Return the folder with one folder a name."""
-    return os.path.join(state_folder(), "servers")
 
 
 def server_folder(name: Any) -> str:

@@ -12,6 +12,7 @@ from .oom import OomCounter
 from .process import Arrivals, Stat, age_s, read_argv
 from .report import ARGV_CHARS, ARGV_WORDS, TITLE_CHARS, Reporter
 from .root import EXIT_WAIT_S, Root
+from .surroundings import Surroundings
 from .tree import TITLED_S, Member, Tree
 from .watch import Watch
 
@@ -21,6 +22,7 @@ HURRY_S = 5.0  # how long a dead root is looked after at the fastest pace
 FAST_S = 30.0  # after an end the next attempt is looked for at the fastest pace for this long
 SETTLED_S = 2.0  # how often the tree of a main process that is not young is looked over for new children
 SIGKILL = 9
+SHELL_BASE = 128  # a shell tells of a signal so
 BY_CHARS = 200
 COMM_CHARS = 15  # the kernel keeps no more of a title
 
@@ -48,6 +50,7 @@ class Attempts:
         deaths: Deaths,
         keys: KeyRing,
         drain: Callable[[float], bool],
+        around: Surroundings,
     ) -> None:
         self.tree: Optional[Tree] = None
         self.root = Root(watch, target, report)
@@ -58,6 +61,7 @@ class Attempts:
         self._deaths = deaths
         self._keys = keys
         self._drain = drain
+        self._around = around
         self._arrivals = Arrivals()
         self._began_s = time.monotonic()
         self._ending_s: Optional[float] = None
@@ -174,6 +178,7 @@ class Attempts:
             self._begin(choice, member)
         elif member.pid == self.main.pid and member.argv != self.main.argv:  # it executed again, or took a title
             self._keys.follow(member.pid, member.start_ticks, member.argv)
+            self._around.note_place(member.pid, self._words_of(member))
             self.main = self.main._replace(argv=member.argv, sure=self.main.sure or choice.sure)
 
     def _works_itself(self, tree: Tree) -> bool:
@@ -198,6 +203,7 @@ class Attempts:
         bare = member.pid == self.root.pid
         self._keys.follow(member.pid, member.start_ticks, member.argv)
         self._deaths.add(member.pid, member.start_ticks)
+        self._around.begin(member.pid, self._words_of(member))
         self._had_main = True
         self._sure_seen = self._sure_seen or choice.sure
         oom = OomCounter(member.pid)
@@ -205,6 +211,11 @@ class Attempts:
         up_s = age_s(member.start_ticks)
         self._told = -1
         self._say_started(self.main, up_s)
+
+    def _words_of(self, main: Member) -> Tuple[str, ...]:
+        """Return the command line, and that of the script above it, which may name what the command finds elsewhere."""
+        root = self.tree.members.get(self.root.pid) if self.tree is not None else None
+        return main.argv if root is None or root.pid == main.pid else (*main.argv, *root.argv)
 
     def _say_started(self, main: Main, up_s: float) -> None:
         argv = self._report.redactor.clean_argv(main.argv[:ARGV_WORDS])
@@ -224,6 +235,7 @@ class Attempts:
             return
         tree.adopt_by_main(main)
         self._told = tree.version
+        self._around.know(tree.members)
         for member in tree.members.values():
             if member.main != main or member.worker:
                 continue
@@ -255,6 +267,7 @@ class Attempts:
         elif self._ending_s is not None:
             return  # it followed the main process
         elif member is not None and member.told is not None and member.main == self.main.pid:
+            self._around.tell_kernel()
             self._report.say(
                 "ChildExited",
                 pid=pid,
@@ -282,6 +295,7 @@ class Attempts:
         root = self.root
         self.main = Main(root.pid, root.start_ticks, argv=(), sure=False, bare=True, shell=False, oom=None)
         self._say_started(self.main, age_s(root.start_ticks))
+        self._around.begin_late(root.pid, self._watch.life)
         self._ending_s = now
 
     def _see_stop(self) -> None:
@@ -305,6 +319,9 @@ class Attempts:
     def _say_exited(self, main: Main, end: Optional[Exit]) -> None:
         killed = end is None or end.signal == SIGKILL
         counted = main.oom is not None and killed and main.oom.take()
+        if main.oom is None and (killed or (end is not None and end.code == SHELL_BASE + SIGKILL)):
+            self._around.look_back(main.start_ticks)
+        self._around.tell_all(self.root.life.log if self.root.life is not None else self._watch.log)
         self._report.say(
             "MainExited",
             pid=main.pid,

@@ -28,6 +28,17 @@ class Exit(NamedTuple):
     over: bool
 
 
+def state_folder() -> str:
+    """Return vigil's state folder of this user on this host."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.abspath(os.path.join(base, "vigil"))
+
+
+def servers_folder() -> str:
+    """Return the folder in which one folder lies for each server."""
+    return os.path.join(state_folder(), "servers")
+
+
 def read_boot_id() -> str:
     """Return the name of this boot."""
     return (read_bytes("/proc/sys/kernel/random/boot_id", 64) or b"").decode("ascii", "replace").strip()
@@ -45,6 +56,12 @@ def read_life(folder: str) -> Optional[Life]:
         log=_text(data.get("log")) or "",
         log_offset=_number(data.get("log_offset")) or 0,
     )
+
+
+def read_command(folder: str) -> Tuple[str, ...]:
+    """Return the command of the life, as it is kept: without its secrets; empty where that cannot be read."""
+    words = (_read_object(os.path.join(folder, "plan.json")) or {}).get("command")
+    return tuple(word for word in words if isinstance(word, str)) if isinstance(words, list) else ()
 
 
 def read_exit(folder: str) -> Optional[Exit]:

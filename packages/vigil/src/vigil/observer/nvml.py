@@ -1,7 +1,7 @@
 """The few calls of NVIDIA's management library (libnvidia-ml) that we need, by ctypes."""
 
 import ctypes
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple, Type
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Type
 
 Device = ctypes.c_void_p
 
@@ -55,6 +55,7 @@ class Nvml:
         if self._library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0 or not count.value:
             raise OSError("no GPU")
         self.devices: List[Device] = []
+        self._names: Dict[int, str] = {}
         for index in range(count.value):
             device = Device()
             if self._library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == 0:
@@ -68,11 +69,18 @@ class Nvml:
                 break
         self._room = _ROOM
 
-    def read_used(self, device: Device) -> Optional[int]:
-        """Return the memory in use on a GPU, whoever uses it; None where it is not told."""
+    def read_name(self, device: Device) -> str:
+        """Return what a GPU is called, read once; empty where it is not told."""
+        key = device.value or 0
+        if key not in self._names:
+            self._names[key] = self.read_text("nvmlDeviceGetName", device)
+        return self._names[key]
+
+    def read_memory(self, device: Device) -> Optional[Tuple[int, int]]:
+        """Return the memory of a GPU that is in use, whoever uses it, and all of it, in bytes; None where it is not told."""
         memory = _Memory()
         done: int = self._library.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
-        return int(memory.used) if done == 0 else None
+        return (int(memory.used), int(memory.total)) if done == 0 else None
 
     def read_free(self, device: Device) -> Optional[Tuple[int, int]]:
         """Return the memory of a GPU, total and free, in bytes; None where it is not told."""

@@ -26,10 +26,18 @@ class Owner(NamedTuple):
 
 
 class PortWatch:
-    """One port. `tree` gives the pids of the watched tree; `adopted` tells whether the tree was found by its port."""
+    """One port. `tree` gives the pids of the watched tree; `adopted` tells whether the tree was found by its port.
+
+    `tell_holder` is called with the port and the pid of a stranger that holds it, before that is reported.
+    """
 
     def __init__(
-        self, target: Target, report: Reporter, tree: Callable[[], Iterable[int]], adopted: Callable[[], bool]
+        self,
+        target: Target,
+        report: Reporter,
+        tree: Callable[[], Iterable[int]],
+        adopted: Callable[[], bool],
+        tell_holder: Callable[[int, int], None] = lambda _port, _pid: None,
     ) -> None:
         self.inodes: FrozenSet[int] = frozenset()
         self.open = False
@@ -37,6 +45,7 @@ class PortWatch:
         self._report = report
         self._tree = tree
         self._adopted = adopted
+        self._tell_holder = tell_holder
         self._here = is_here(target.host)
         self._visible = self._here
         self._said: Optional[Owner] = None
@@ -96,6 +105,8 @@ class PortWatch:
         self.open = True
         self._said = owner
         name = self._report.shorten(owner.name, TITLE_CHARS)
+        if owner.owner == "foreign" and owner.pid is not None:
+            self._tell_holder(self._target.port, owner.pid)
         self._report.say("PortOpened", port=self._target.port, owner=owner.owner, pid=owner.pid, name=name)
 
     def _close(self) -> None:

@@ -100,6 +100,22 @@ def read_exe(pid: int) -> str:
         return ""
 
 
+def read_cwd(pid: int) -> str:
+    """Return the working folder, or an empty string where it may not be seen."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
+
+
+def sees_our_files(pid: int) -> bool:
+    """Tell whether a process sees the file systems that we see; False also where that may not be known."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
+    except OSError:
+        return False
+
+
 def age_s(start_ticks: int) -> float:
     """Return how long ago a process with this start time began, in seconds."""
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / TICKS_PER_S)

@@ -17,6 +17,7 @@ from .process import Stat
 from .report import TITLE_CHARS, Reporter
 from .resources import TreeMeter
 from .stacks import Member, Stacks
+from .surroundings import Surroundings
 from .watch import Watch, read_paces
 
 HURRY_S = 0.01
@@ -41,12 +42,13 @@ class Site:
         self._target: Optional[Target] = (
             make_target(watch.scheme, watch.host, watch.port) if watch.port is not None else None
         )
-        self._attempts = Attempts(watch, self._target, report, self.deaths, self._keys, self._drain)
+        self._gpu = GpuReader()
+        self._around = Surroundings(report, self._gpu)
+        self._attempts = Attempts(watch, self._target, report, self.deaths, self._keys, self._drain, self._around)
         self._log: Optional[LogTail] = None
         self._keep: Optional[List[bytes]] = None
         self._more_log = False
         self._meter = TreeMeter()
-        self._gpu = GpuReader()
         self._stacks = Stacks(self._tell_stacks)
         self._main_seen: Optional[int] = None
         self._standing: Dict[str, Standing] = {}
@@ -54,7 +56,9 @@ class Site:
         self._port_poked = False
         self._completions: Optional[Completions] = None
         if self._target is not None:
-            self._port = PortWatch(self._target, report, self._tree_now, lambda: self._attempts.root.adopted)
+            self._port = PortWatch(
+                self._target, report, self._tree_now, lambda: self._attempts.root.adopted, self._around.tell_port
+            )
             self._completions = Completions(self._target, self._keys, report, self._answered)
 
     # --- commands
@@ -229,6 +233,7 @@ class Site:
         if self._completions is not None:
             self._completions.stop()
         self._gpu.close()
+        self._around.close()
         for standing in self._standing.values():
             standing.join(JOIN_S)
         if self._completions is not None:

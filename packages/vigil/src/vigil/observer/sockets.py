@@ -46,6 +46,13 @@ def read_listeners(port: int, folder: Optional[str] = None) -> Optional[List[Lis
     return found if readable else None
 
 
+def read_listener_uids(port: int, folder: str = "/proc/net") -> List[int]:
+    """Return the users whose sockets listen on `port`: the kernel shows them also where it does not show the process."""
+    lines = [line for name in ("tcp", "tcp6") for line in _listening_lines(f"{folder}/{name}") or ()]
+    fields = (line.split() for line in lines if _parse(line, port) is not None)
+    return sorted({int(one[7]) for one in fields if one[7].isdigit()})
+
+
 def _plain(address: Address) -> Address:
     return getattr(address, "ipv4_mapped", None) or address
 

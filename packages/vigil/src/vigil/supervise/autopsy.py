@@ -17,6 +17,7 @@ from vigil.engines import TABLES
 from vigil.errors import UsageError
 from vigil.hosts import Reach, call
 from vigil.launcher import state
+from vigil.supervise.around import look_around, with_host
 from vigil.supervise.start import show
 
 READ_BYTES = 1 << 20
@@ -55,15 +56,19 @@ async def read_server(name: str, reach: Reach, *, rules: Sequence[Rule] = ()) ->
     """
     known = await show(name, reach)
     engine = known["plan"].get("engine")
+    end = (_end_of(known["exit"]) if known["exit"] else None) or End()
+    views = await look_around(known, reach)
     about = Log(
         file=str(known["life"].get("log", "")),
         table=TABLES.get(engine) if engine != "generic" else None,
-        end=_end_of(known["exit"]) if known["exit"] else None,
+        end=msgspec.structs.replace(end, seen=views.whole),
     )
     if reach.local:
-        return _read_path(str(about.file), about, rules, skip=int(known["life"].get("log_offset", 0)))
-    tail = await call(reach, "tail", name=name, limit_bytes=TAIL_BYTES)
-    return _read_all(io.BytesIO(tail["text"].encode()), about, rules)
+        story = _read_path(str(about.file), about, rules, skip=int(known["life"].get("log_offset", 0)))
+    else:
+        tail = await call(reach, "tail", name=name, limit_bytes=TAIL_BYTES)
+        story = _read_all(io.BytesIO(tail["text"].encode()), about, rules)
+    return await with_host(story, views, known, reach)
 
 
 def _read_path(path: str, about: Log, rules: Sequence[Rule], skip: int = 0) -> Story:

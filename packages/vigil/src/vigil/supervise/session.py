@@ -2,6 +2,7 @@
 
 import msgspec
 
+from vigil.diagnosis.seen import Seen
 from vigil.engine_table import EngineTable
 from vigil.engines import address, asks_speculation, detect, detect_text, served_model, table
 from vigil.facts import AnyFact, LogGrew, MainStarted
@@ -32,6 +33,12 @@ class Session:
     def verdict(self) -> Verdict:
         """What the facts mean now."""
         return report(self.state, self.table)
+
+    @property
+    def seen(self) -> Seen | None:
+        """What the host showed when the last attempt ended; None where none has, or another one serves since."""
+        ended = self.state.process.ended
+        return ended[-1].around.seen if ended and self.state.serving.ready_s is None else None
 
     def _recognise(self, fact: AnyFact) -> None:
         """Recognise the engine of a server that somebody else started: by its command line, or by its log."""

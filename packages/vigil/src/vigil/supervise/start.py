@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from vigil.diagnosis.seen import Seen
 from vigil.engines import worth_keeping
 from vigil.errors import UnreachableError, UsageError, VigilError
 from vigil.facts import Refused
@@ -136,8 +137,12 @@ async def stop(reach: Reach, name: str, grace_s: float, by: str) -> dict[str, An
     return await call(reach, "stop", timeout_s=grace_s + 60.0, name=name, grace_s=grace_s, by=by)
 
 
-async def note(reach: Reach, started: Started, verdict: Verdict) -> bool:
-    """Keep the verdict beside the server, and here of one elsewhere; say whether that host could be told."""
+async def note(reach: Reach, started: Started, verdict: Verdict, seen: Seen | None = None) -> bool:
+    """Keep the verdict beside the server, and here of one elsewhere; say whether that host could be told.
+
+    `seen`: what the host showed when the last attempt ended; it is kept with it, since room and processes do not stay.
+    """
+    shown = {} if seen is None else {"seen": msgspec.to_builtins(seen)}
     if not reach.local:
         Mirror().keep(reach.label, verdict)
     with anyio.move_on_after(10.0, shield=True):
@@ -148,7 +153,7 @@ async def note(reach: Reach, started: Started, verdict: Verdict) -> bool:
                 timeout_s=10.0,
                 name=started.name,
                 folder=started.folder,
-                verdict=msgspec.to_builtins(verdict),
+                verdict={**msgspec.to_builtins(verdict), **shown},
             )
         except VigilError:
             return False

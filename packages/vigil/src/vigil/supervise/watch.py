@@ -359,7 +359,7 @@ class Watch:
         self._remember()
         self._say_last()
         if self.launched is not None and (self.plan.command or self.now.word is not Word.STARTING):
-            await start.note(self.reach, self.launched, self.now)
+            await start.note(self.reach, self.launched, self.now, self.session.seen)
 
     def _remember(self) -> None:
         """Keep in the history how the start went, once it is known: what became of the server later is another matter."""
@@ -378,7 +378,7 @@ class Watch:
             word, self._turned = self.session.state.judged.word, anyio.Event()
             if word is noted or word is Word.STARTING:
                 await self._turned.wait()
-            elif await start.note(self.reach, self.launched, self.now):
+            elif await start.note(self.reach, self.launched, self.now, self.session.seen):
                 noted = word
             else:
                 await anyio.sleep(RECONNECT_MOST_S)

@@ -3,7 +3,7 @@
 import os
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
-from ..launcher import state
+from ..observer.life import state_folder
 from ..observer.redact import secrets_of
 from . import checkout, edited, machine, models, packages
 from .digest import Budget, ends_sha256, read_small, whole_sha256
@@ -145,7 +145,7 @@ class Look:
         cache = env.get("XDG_CACHE_HOME") or os.path.join(env.get("HOME", "/"), ".cache")
         named = [one.get("path") for one in self.found.get("models") or ()]
         named += [env.get(name) for name in ("HF_HUB_CACHE", "HF_HOME", "TRITON_CACHE_DIR", "VLLM_CACHE_ROOT")]
-        named += [cache, env.get("TMPDIR") or "/tmp", "/dev/shm", self._place.cwd, state.state_folder()]  # noqa: S108
+        named += [cache, env.get("TMPDIR") or "/tmp", "/dev/shm", self._place.cwd, state_folder()]  # noqa: S108
         return [self._place.resolve(one) for one in named if one]
 
     def _chosen(self) -> List[packages.Package]:

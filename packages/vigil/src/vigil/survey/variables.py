@@ -10,6 +10,7 @@ import os
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..launcher import state
+from ..observer.life import state_folder
 from ..observer.named import MASK
 from ..observer.redact import Redactor, is_secret_name, secrets_of
 
@@ -77,7 +78,7 @@ def keeper(words: Sequence[str], env: Dict[str, str], key_flags: Sequence[str]) 
 
 def read_key() -> Optional[bytes]:
     """Return the key of this state folder, made at the first use (0600); None where there can be none."""
-    path = os.path.join(state.state_folder(), "salt")
+    path = os.path.join(state_folder(), "salt")
     try:
         return _read(path) or _make(path)
     except OSError:

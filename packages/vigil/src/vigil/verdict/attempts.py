@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from vigil.diagnosis import examine
+from vigil.diagnosis import Findings, examine
 from vigil.diagnosis.cause import Cause, End
 from vigil.engine_table import EngineTable, Phase
 from vigil.facts import Line
 from vigil.policy import Policy
+from vigil.verdict import around
 from vigil.verdict.state import Chunks, Flow, Life, Movement, Serving, Signs, Startup, State
 from vigil.verdict.words import PhaseSpan
 
@@ -104,8 +105,9 @@ def end(
         asked=state.stop_by is not None or (state.asked.job and code == 0),
         phase=state.startup.phase,
         tail=tail(state.log.chunks),
+        around=around.at_the_end(state.around, state.now_s),
     )
-    ended = replace(ended, why=None if ended.asked else why(state, ended, state.log.chunks, table))
+    ended = ended if ended.asked else explain(state, ended, state.log.chunks, table)
     spans = close_span(state.startup.spans, state.now_s)
     return replace(
         state,
@@ -113,6 +115,7 @@ def end(
         log=replace(state.log, chunks=(), before=state.log.chunks),
         startup=replace(state.startup, spans=spans),
         serving=replace(state.serving, asked_s=None, unanswered_s=None, ready_s=None, level=None),
+        around=around.after_an_end(state.around),
         waiting_s=state.waiting_s if ended.ready_s is None else state.now_s,
     )
 
@@ -136,12 +139,22 @@ def learn_exit(state: State, table: EngineTable, code: int | None, signal: int |
         return state
     last = replace(ended[-1], code=code, signal=signal)
     if last.why is None:
-        last = replace(last, why=why(state, last, state.log.before, table))
+        last = explain(state, last, state.log.before, table)
     return replace(state, process=replace(state.process, ended=(*ended[:-1], last)))
 
 
 def why(state: State, life: Life, chunks: Chunks, table: EngineTable) -> Cause | None:
-    """Return the cause of an end, as far as the attempt's lines and its exit show one."""
+    """Return the cause of an end, as far as the attempt's lines, its exit and its host show one."""
+    return _findings(state, life, chunks, table).cause
+
+
+def explain(state: State, life: Life, chunks: Chunks, table: EngineTable) -> Life:
+    """Return a life that has ended with its cause, and with what its host showed that bears on it."""
+    found = _findings(state, life, chunks, table)
+    return replace(life, why=found.cause, told=around.evidence(life.around, found.told))
+
+
+def _findings(state: State, life: Life, chunks: Chunks, table: EngineTable) -> Findings:
     how = End(
         code=life.code,
         signal=life.signal,
@@ -149,8 +162,9 @@ def why(state: State, life: Life, chunks: Chunks, table: EngineTable) -> Cause |
         phase=life.phase or state.startup.phase,
         ready=life.ready_s is not None,
         over=True,
+        seen=life.around.seen,
     )
-    return examine(flat(chunks), how, table, state.asked.log).cause
+    return examine(flat(chunks), how, table, state.asked.log)
 
 
 def fresh(signs: Signs) -> Signs:

@@ -108,7 +108,7 @@ def _crashed(state: State, last: Life | None, evidence: tuple[Evidence, ...]) ->
     if first is not None:
         evidence = (*evidence, first)
         reason += f"; {first.text}" if last.why is None else ""
-    return Judgement(word=Word.CRASHED, reason=reason, cause=last.why, evidence=evidence)
+    return Judgement(word=Word.CRASHED, reason=reason, cause=last.why, evidence=(*evidence, *last.told))
 
 
 def _worker_before(state: State, last: Life) -> Evidence | None:
@@ -177,7 +177,8 @@ def looping(view: View) -> Judgement | None:
         Evidence(text=f"attempt {life.n} (pid {life.pid or 'unknown'}): {_when(life)}", fact=life.ended_fact)
         for life in ended[-alike:]
     )
-    return Judgement(word=Word.CRASH_LOOPING, reason=reason, cause=last.why, evidence=seen[-SHOWN_ATTEMPTS:])
+    evidence = (*seen[-SHOWN_ATTEMPTS:], *last.told)
+    return Judgement(word=Word.CRASH_LOOPING, reason=reason, cause=last.why, evidence=evidence)
 
 
 def abandoned(view: View) -> Judgement | None:

@@ -1,7 +1,10 @@
 """Verdicts on an address that answers and serves nothing of ours: another's port, a locked door, a green lie."""
 
-from vigil.diagnosis.cause import Cause
+from vigil.diagnosis.bearing import bearing
+from vigil.diagnosis.cause import Cause, End
+from vigil.diagnosis.seen import Seen
 from vigil.screen import duration
+from vigil.verdict import around
 from vigil.verdict.served import ENOUGH_FAILS, busy, green, token_failure, unhealthy
 from vigil.verdict.serving import KEY_REFUSED, REDIRECTS, foreign, no_completions
 from vigil.verdict.state import Judgement, Serving, State
@@ -31,8 +34,14 @@ def owned_by_another(view: View) -> Judgement | None:
         sure=0.95,
         retry=False,
     )
-    seen = (Evidence(text=reason, fact=now.port_fact),)
+    seen = (Evidence(text=reason, fact=now.port_fact), *_holder(view.state, cause))
     return Judgement(word=Word.UNHEALTHY, reason=reason, cause=cause, evidence=seen)
+
+
+def _holder(state: State, cause: Cause) -> tuple[Evidence, ...]:
+    """Return who holds the port, with its command line."""
+    told = bearing(cause, End(seen=Seen(ports=state.around.seen.ports)))
+    return around.evidence(state.around, told)
 
 
 def locked(view: View) -> Judgement | None:

@@ -161,8 +161,14 @@ def on_child_exited(state: State, fact: ChildExited, _table: EngineTable) -> Sta
     earlier = state.process.worker
     if not matters or (earlier is not None and earlier.known and not fact.worker):
         return state
+    named = any(line.what == "oom_kill" and line.pid == fact.pid for _, line in state.around.kernel)
     death = WorkerDeath(
-        at_s=state.now_s, pid=fact.pid, name=fact.name, fact=state.n, known=fact.worker, oom_killed=fact.oom_killed
+        at_s=state.now_s,
+        pid=fact.pid,
+        name=fact.name,
+        fact=state.n,
+        known=fact.worker,
+        oom_killed=fact.oom_killed or named,
     )
     return replace(state, process=replace(state.process, worker=death))
 

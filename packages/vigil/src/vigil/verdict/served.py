@@ -1,6 +1,9 @@
 """Verdicts on a server that was ready in this life: it is ready, busy, degraded, or does not serve any more."""
 
+from msgspec.structs import replace
+
 from vigil.screen import duration
+from vigil.verdict import around
 from vigil.verdict.serving import OK
 from vigil.verdict.state import Judgement, State
 from vigil.verdict.view import View
@@ -79,7 +82,9 @@ def _maimed(view: View) -> Judgement | None:
         return None
     oom = " by the kernel's OOM killer" if worker.oom_killed else ""
     text = f"its process {worker.pid} ({worker.name}) died{oom} while the main process lives on, and no token comes"
-    return unhealthy(f"{text}{green(view.state)}", worker.fact)
+    sick = unhealthy(f"{text}{green(view.state)}", worker.fact)
+    killed = around.kill_of(view.state.around, worker.pid, worker.at_s) if worker.oom_killed else ()
+    return replace(sick, evidence=(*sick.evidence, *killed))
 
 
 def busy(view: View) -> Judgement | None:

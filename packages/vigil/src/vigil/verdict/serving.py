@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from vigil.engine_table import EngineTable
 from vigil.facts import MetricsSeen, PortClosed, PortOpened, ProbeAnswered, TokenAnswered
-from vigil.verdict import attempts
+from vigil.verdict import around, attempts
 from vigil.verdict.startup import become_ready
 from vigil.verdict.state import Flow, State
 
@@ -26,13 +26,14 @@ def on_port_opened(state: State, fact: PortOpened, _table: EngineTable) -> State
     known = serving.port is not None and serving.port.owner == fact.owner
     port_s = serving.port_s if known else state.now_s
     changed = replace(serving, port=fact, port_fact=state.n, port_s=port_s, closed_s=None)
-    return replace(state, serving=changed)
+    kept = state.around if fact.owner == "foreign" else around.without_port(state.around)
+    return replace(state, serving=changed, around=kept)
 
 
 def on_port_closed(state: State, _fact: PortClosed, _table: EngineTable) -> State:
     """Nobody listens on the port."""
     changed = replace(state.serving, port=None, port_fact=state.n, port_s=None, closed_s=state.now_s)
-    return replace(state, serving=changed)
+    return replace(state, serving=changed, around=around.without_port(state.around))
 
 
 def on_probe_answered(state: State, fact: ProbeAnswered, table: EngineTable) -> State:

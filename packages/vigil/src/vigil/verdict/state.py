@@ -5,8 +5,10 @@ from typing import Literal
 import msgspec
 
 from vigil.diagnosis.cause import Cause
+from vigil.diagnosis.seen import Seen
 from vigil.engine_table import Phase
 from vigil.facts import (
+    KernelLine,
     Line,
     MetricsSeen,
     PortOpened,
@@ -57,13 +59,25 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     clock_s: float = 0.0
 
 
+class Around(msgspec.Struct, frozen=True, kw_only=True):
+    """What the host showed beside the log. `facts`: the number of the fact behind each of its topics.
+
+    `kernel`: its lines while the attempt lives, each with the time at which it was read; at the end they join `seen`.
+    """
+
+    seen: Seen = Seen()
+    kernel: tuple[tuple[float, KernelLine], ...] = ()
+    facts: dict[str, int] = msgspec.field(default_factory=dict)
+
+
 class Life(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt in full.
 
     `opened`: its first banner was seen, at `banner_s`. `sure`: its process proves that nothing restarted. `shed`: a child that
     was there at its banner has ended since. `wrapped`: a shell or supervisor above it can start another. `late`: it ran
     before we looked, so that what the log held then may be its own. `command`: its command line without numbers. `by_log`:
-    only the log showed its beginning. `asked`: its end was asked for. `tail`: its last lines, once it has ended.
+    only the log showed its beginning. `asked`: its end was asked for. `tail`: its last lines, once it has ended. `around`: what
+    its host showed then; `told`: what of that bears on its cause.
     """
 
     n: int
@@ -88,6 +102,8 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     why: Cause | None = None
     phase: Phase | None = None
     tail: tuple[Line, ...] = ()
+    around: Around = Around()
+    told: tuple[Evidence, ...] = ()
 
 
 class WorkerDeath(msgspec.Struct, frozen=True, kw_only=True):
@@ -271,6 +287,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     flow: Flow = Flow()
     movement: Movement = Movement()
     stacks: Stacks = Stacks()
+    around: Around = Around()
     orders: tuple[object, ...] = ()
     judged: Judgement = Judgement()
     stop_by: str | None = None

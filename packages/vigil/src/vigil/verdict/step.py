@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from vigil import facts
 from vigil.engine_table import EngineTable
-from vigil.verdict import asking, logs, movement, processes, serving, stacks
+from vigil.verdict import around, asking, logs, movement, processes, serving, stacks
 from vigil.verdict.effects import Effect, standing_orders
 from vigil.verdict.judge import judge
 from vigil.verdict.state import Judgement, State
@@ -30,6 +30,10 @@ HANDLERS: dict[type[facts.Fact], Handler] = {
     facts.ChildExited: processes.on_child_exited,
     facts.Sampled: movement.on_sampled,
     facts.StacksSeen: stacks.on_stacks_seen,
+    facts.KernelSaid: around.on_kernel_said,
+    facts.RoomSeen: around.on_room_seen,
+    facts.PortHeld: around.on_port_held,
+    facts.GpusSeen: around.on_gpus_seen,
     facts.StopAsked: processes.on_stop_asked,
     facts.Troubled: processes.on_troubled,
     facts.LogGrew: logs.on_log_grew,
