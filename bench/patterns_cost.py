@@ -1,4 +1,6 @@
-"""What our own patterns cost on hostile lines of 1,000 characters: the dearest ten. python bench/patterns_cost.py
+"""What our own patterns cost on hostile lines of 1,000 characters, the dearest ten.
+
+    python bench/patterns_cost.py
 
 They run while a server is watched, on up to 600 lines for each text; a pattern that takes the square of a line shows at the top.
 """
