@@ -11,14 +11,17 @@ from vigil.cli.checks import checked
 from vigil.cli.options import environment
 
 REFUSED = 3
-CommandLine = Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The server's command line.")]
+CommandLine = Annotated[
+    list[str] | None, typer.Argument(metavar="-- COMMAND...", help="The server's command line.", show_default=False)
+]
+Explain = Annotated[str | None, typer.Option("--explain", metavar="CODE", help="Print what a code means, and stop.")]
 Deep = Annotated[
     bool, typer.Option("--deep", help="Also what takes seconds: every tensor's header, hashes of the engine's files.")
 ]
 
 
 def command(
-    words: CommandLine,
+    words: CommandLine = None,
     on: options.On = None,
     reach: options.ReachOption = None,
     env: options.Env = None,
@@ -26,14 +29,21 @@ def command(
     cwd: options.Cwd = None,
     engine: options.Engine = None,
     deep: Deep = False,
+    explain: Explain = None,
     json: options.Json = False,
 ) -> None:
     """Say what a command would die of on its host, and how it would be right; nothing is started."""
-    from vigil.cli.findings import text_of
+    from vigil.cli.findings import explained, text_of
+    from vigil.errors import UsageError
     from vigil.plan import Plan
     from vigil.screen import plain_json
     from vigil.supervise.ahead import check
 
+    if explain is not None:
+        print(explained(explain))
+        return
+    if not words:
+        raise UsageError("nothing to check: vigil check [OPTIONS] -- COMMAND...")
     plan = Plan(
         command=tuple(words),
         env=environment(env, env_file),
