@@ -41,7 +41,8 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
 class MetricNames(msgspec.Struct, frozen=True, kw_only=True):
     """Prometheus names; the first that is present counts, and samples of one name are summed over their labels.
 
-    `needs_flag`: the flag without which the server has no such page, or None.
+    `needs_flag`: the flag without which the server has no such page, or None. `drafts_total`, `accepted_total`: steps that
+    verified a draft, and draft tokens that were accepted in them; `accept_length`: a gauge of tokens a step instead.
     """
 
     path: str | None = None
@@ -49,6 +50,9 @@ class MetricNames(msgspec.Struct, frozen=True, kw_only=True):
     running: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     tokens_total: tuple[str, ...] = ()
+    drafts_total: tuple[str, ...] = ()
+    accepted_total: tuple[str, ...] = ()
+    accept_length: tuple[str, ...] = ()
 
 
 class EngineTable(msgspec.Struct, frozen=True, kw_only=True):

@@ -153,6 +153,8 @@ TABLE = EngineTable(
         running=("vllm:num_requests_running",),
         waiting=("vllm:num_requests_waiting",),
         tokens_total=("vllm:generation_tokens_total", "vllm:generation_tokens"),
+        drafts_total=("vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_drafts"),
+        accepted_total=("vllm:spec_decode_num_accepted_tokens_total", "vllm:spec_decode_num_accepted_tokens"),
     ),
     key_flags=("--api-key",),
     key_variables=("VLLM_API_KEY",),
