@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from fake_stream import FAKE, fake, free_port
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 
-from vigil_cli import Vigil, until
+from vigil_cli import COMMAND, Vigil, until
 
 QUICK = ("--seconds", "1", "--repeats", "1", "--input", "32", "--output", "16")
 
@@ -241,6 +242,44 @@ def test_report_shows_and_draws_what_was_kept(vigil: Vigil) -> None:
     names = sorted(path.name for path in (vigil.folder / "drawn").iterdir())
     assert names == ["latency.png", "latency.svg", "throughput.png", "throughput.svg"]
     assert os.path.getsize(vigil.folder / "drawn" / "throughput.png") > 10_000  # noqa: PTH202
+
+
+def test_compare_says_in_one_line_that_the_lengths_do_not_fit_and_leaves_nothing_running(vigil: Vigil) -> None:
+    one = arm(vigil.port, "--context", "40")
+    done = vigil("compare", "--arm", f"a={one}", "--arm", f"b={one}", "--concurrency", "1", *QUICK)
+
+    assert done.rc == 2
+    assert done.err.splitlines()[-1].startswith(
+        "vigil: 32 tokens in and 16 out do not fit the context of 40 tokens of m"
+    )
+    assert "Traceback" not in done.err
+    assert not served(vigil.port)
+
+
+def test_compare_that_is_interrupted_stops_its_arm_and_says_how_to_go_on(vigil: Vigil) -> None:
+    one = arm(vigil.port, "--step", "0.004")
+    out = vigil.folder / "r"
+    running = vigil.start(
+        "compare", "--arm", f"a={one}", "--arm", f"b={one}", "--concurrency", "1", "--seconds", "60", "--out", str(out)
+    )
+    running.until_err("1 at once")
+    running.signal(signal.SIGINT)
+    done = running.end()
+
+    assert done.rc == 130
+    assert f"to go on: the same command with --out {out}" in done.err
+    assert not served(vigil.port)
+
+
+def test_bench_on_a_full_disk_says_so_in_one_line(vigil: Vigil) -> None:
+    with fake("--step", "0.004") as server:
+        words = [*COMMAND, "bench", server.url, "--concurrency", "1,2,3", *QUICK, "--out", "r"]
+        limited = ["bash", "-c", 'ulimit -f 4; exec "$@"', "x", *words]  # 4 KiB a file: less than three rows
+        done = subprocess.run(limited, env=vigil.env, cwd=vigil.folder, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert "could not be written to r/rows.jsonl: File too large" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_report_of_nothing_is_refused_in_a_line(vigil: Vigil) -> None:

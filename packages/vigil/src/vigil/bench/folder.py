@@ -87,7 +87,9 @@ class Results:
     def add(self, row: Row) -> None:
         """Keep a row; it is on the disk when this returns."""
         try:
-            os.write(self._handle, msgspec.json.encode(row) + b"\n")
+            left = msgspec.json.encode(row) + b"\n"
+            while left:  # a disk that fills up takes a part first
+                left = left[os.write(self._handle, left) :]
             os.fsync(self._handle)
         except OSError as error:
             raise MeasureError(f"the result could not be written to {self.path / ROWS}: {error.strerror}") from error

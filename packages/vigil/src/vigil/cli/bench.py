@@ -63,7 +63,7 @@ def command(
     wanted = Wanted(settings=settings, model=model, prompts=benching.prompts_of(prompts))
     run = Run(target, wanted, points, api_key_env, out)
     try:
-        cause = anyio.run(run.go)
+        cause = benching.run(run.go)
     except KeyboardInterrupt:
         where = f"; finished rows are kept: vigil report {run.results.path}" if run.results else ""
         mention(f"interrupted{where}")

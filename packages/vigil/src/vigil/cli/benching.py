@@ -2,9 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import anyio
 import msgspec
@@ -16,10 +16,11 @@ from vigil.bench.settings import Point, Settings
 from vigil.bench.sweep import Progress
 from vigil.cli import options
 from vigil.cli.saying import mention
-from vigil.errors import UsageError
+from vigil.errors import UsageError, VigilError
 from vigil.screen import duration
 from vigil.store import private_folder
 
+Found = TypeVar("Found")
 FRAME_S = 0.5
 QUIET_S = 30.0
 MOST_POINTS = 64
@@ -141,6 +142,25 @@ def folder_for(out: Path | None, title: str) -> Path:
         raise UsageError(f"there is no place for results: {error.strerror}; give --out FOLDER") from error
 
 
+def run(work: Callable[[], Awaitable[Found]]) -> Found:
+    """Run what measures; an error of ours comes out as itself, and not in a group of one."""
+    try:
+        return anyio.run(work)
+    except BaseExceptionGroup as group:
+        ours = next((one for one in _leaves(group) if isinstance(one, VigilError)), None)
+        if ours is None:
+            raise
+        raise ours from None
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for one in group.exceptions:
+        if isinstance(one, BaseExceptionGroup):
+            yield from _leaves(one)
+        else:
+            yield one
+
+
 async def show(progress: Progress, doing: Callable[[], str] | None = None) -> None:
     """Say where it is until cancelled: one line that is redrawn in a terminal, a line now and then elsewhere."""
     live = sys.stderr.isatty()
@@ -174,8 +194,3 @@ def line_of(progress: Progress, doing: str) -> str:
     if left_s := progress.left_s:
         parts.append(f"about {duration(left_s)} left")
     return "  ".join(parts)
-
-
-def as_builtins(value: Any) -> Any:
-    """Return a value as JSON takes it."""
-    return msgspec.to_builtins(value)

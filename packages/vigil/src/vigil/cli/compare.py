@@ -153,7 +153,7 @@ def compare(
 
     comparing = Comparing(results, lift, asked.prompts)
     try:
-        anyio.run(_run, comparing)
+        benching.run(lambda: _run(comparing))
     except KeyboardInterrupt:
         mention(f"interrupted; to go on: the same command with --out {folder}")
         raise typer.Exit(130) from None
