@@ -4,7 +4,7 @@ import pytest
 
 from vigil.bench.answer import comparisons
 from vigil.bench.figures import figures
-from vigil.bench.row import Cause, Row
+from vigil.bench.row import Cause, Row, Spread
 from vigil.bench.settings import Point
 
 
@@ -74,3 +74,14 @@ def test_crossing_lies_between_the_loads_where_the_ratio_turns() -> None:
     found = comparisons(["off", "on"], [*rows("off", {4: 100, 16: 100}), *rows("on", {4: 200, 16: 50})])[0]
 
     assert found.crossing == pytest.approx(8.0, rel=0.05)
+
+
+def test_at_a_rate_the_time_of_an_answer_decides_and_not_the_throughput() -> None:
+    def at_rate(arm: str, e2e_s: float) -> list[Row]:
+        spread = Spread(count=9, mean=e2e_s, p50=e2e_s, p90=e2e_s, p99=e2e_s, blocks=(e2e_s,))
+        common = {"began": 0.0, "lasted_s": 1.0, "output_per_s": 100.0, "blocks": (100.0,), "e2e_s": spread}
+        return [Row(arm=arm, point=Point(kind="rate", value=2), round=number, **common) for number in range(3)]
+
+    found = comparisons(["off", "on"], [*at_rate("off", 1.0), *at_rate("on", 0.5)])[0]
+
+    assert found.text == "on against off: faster at 2 requests a second (2x at 2)"

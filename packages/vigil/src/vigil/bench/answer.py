@@ -14,7 +14,11 @@ _VERBS = {"faster": "faster", "slower": "slower", "even": "as fast (within 2 %)"
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """Two arms at one load. `ratio`: throughput of ours over theirs; None where one of them has none."""
+    """Two arms at one load. `ratio`: how many times as fast ours is as theirs; None where one of them has no measurement.
+
+    That is throughput in a closed loop. With arrivals at a rate all that keep up have one throughput: there it is the inverse of
+    the time of a whole answer.
+    """
 
     point: Point
     answer: Answer
@@ -52,7 +56,10 @@ def _compared(arm: str, against: str, point: Point, rows: Sequence[Row], seed: i
         missing = next((name for name, some in ((arm, ours), (against, theirs)) if not some), "")
         note = f"{missing} has no measurement" if missing else "no round has both"
         return Compared(point=point, answer="inconclusive", note=note)
-    found = ratio([ours[number].blocks for number in both], [theirs[number].blocks for number in both], seed)
+    try:
+        found = ratio([_speed(ours[number]) for number in both], [_speed(theirs[number]) for number in both], seed)
+    except ValueError:
+        return Compared(point=point, answer="inconclusive", note="no answer ended in time")
     pairs = [row for number in both for row in (ours[number], theirs[number])]
     limit = next((row.client.limit for row in pairs if row.client is not None and row.client.limit), None)
     meant = answer(found)
@@ -60,6 +67,13 @@ def _compared(arm: str, against: str, point: Point, rows: Sequence[Row], seed: i
     if limit is not None and meant == "even":
         return Compared(point=point, answer="inconclusive", ratio=found, rounds=len(both), note=limit)
     return Compared(point=point, answer=meant, ratio=found, rounds=len(both), note=limit or "")
+
+
+def _speed(row: Row) -> Sequence[float]:
+    """Return in blocks how fast a row was."""
+    if row.point.kind == "concurrency":
+        return row.blocks
+    return [1 / one for one in row.e2e_s.blocks if one > 0] if row.e2e_s else []
 
 
 def crossing_of(points: Sequence[Compared]) -> float | None:

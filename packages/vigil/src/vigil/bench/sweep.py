@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from vigil.bench.client import Place, client_of
+from vigil.bench.client import Client, Place, client_of
 from vigil.bench.drive import Drive
 from vigil.bench.folder import Results
 from vigil.bench.gauges import Gauges, watch
 from vigil.bench.prompts import Prompt
+from vigil.bench.reply import Failure
 from vigil.bench.row import Cause, Row
 from vigil.bench.settings import Point, Settings
 from vigil.bench.summary import Seen, row_of
@@ -20,6 +21,7 @@ from vigil.bench.target import Target
 from vigil.bench.work import Work
 
 INDEX_STEP = 1_000_000  # numbers of prompts that a measurement has for itself
+GONE = (Failure.UNREACHABLE, Failure.DROPPED)
 OVERHEAD = 1.5
 OVERHEAD_S = 3.0
 
@@ -75,14 +77,12 @@ class Bench:
                 continue
             self.progress.doing = f"{arm}  {point.text}  round {number + 1} of {self.settings.repeats}"
             row, trouble = await self.measure(arm, point, number)
-            if trouble is not None and not row.ended:
+            if trouble is not None:  # what was cut short is no measurement
                 return Cause(verdict="failed", text=trouble)
             self.results.add(row)
             self.progress.finish(row)
             if point in self.progress.waiting:
                 self.progress.waiting.remove(point)
-            if trouble is not None:
-                return Cause(verdict="failed", text=trouble)
         return None
 
     async def measure(self, arm: str, point: Point, number: int) -> tuple[Row, str | None]:
@@ -97,6 +97,8 @@ class Bench:
             watching = asyncio.create_task(watch(client, self.target.table.metrics, looks))
             try:
                 await _undisturbed(drive)
+                if drive.trouble is None and any(one.failure in GONE for one in drive.replies):
+                    drive.trouble = await _gone(client)
             finally:
                 watching.cancel()
                 await asyncio.gather(watching, return_exceptions=True)
@@ -128,6 +130,12 @@ async def _undisturbed(drive: Drive) -> None:
     finally:
         if enabled:
             gc.enable()
+
+
+async def _gone(client: Client) -> str | None:
+    """Say that nobody answers any more, or return None: a load that a death ended late looks like a slow one."""
+    status, _ = await client.get("/v1/models")
+    return "the server was gone before the measurement was over" if status == 0 else None
 
 
 def _ignores(results: Results, target: Target) -> bool:
