@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from vigil import __version__
-from vigil.bench.client import Client, shown
+from vigil.bench.answered import shown
+from vigil.bench.client import Client
 from vigil.bench.target import Target
 from vigil.survey import machine
 

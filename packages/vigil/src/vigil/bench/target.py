@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from vigil.bench.client import Client, shown
+from vigil.bench.answered import shown
+from vigil.bench.client import Client
 from vigil.bench.prompts import Prompt
 from vigil.bench.reply import Failure, Reply
 from vigil.bench.settings import Settings

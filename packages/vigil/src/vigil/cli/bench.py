@@ -15,6 +15,7 @@ from vigil.screen import hide_in_command
 if TYPE_CHECKING:
     from vigil.bench.folder import Results
     from vigil.bench.row import Cause
+    from vigil.bench.sweep import Bench, Progress
     from vigil.bench.target import Wanted
 
 FAILED = 8
@@ -86,7 +87,7 @@ class Run:
 
         from vigil.bench import provenance
         from vigil.bench.client import client_of, place_of
-        from vigil.bench.sweep import Bench, Progress
+        from vigil.bench.sweep import Bench
         from vigil.bench.target import look
 
         known = await _known(self.target)
@@ -101,18 +102,25 @@ class Run:
         results.note_server(
             known.name, {"target": msgspec.to_builtins(found), "settings": facts, "command": known.command}
         )
+        return await self._measured(known.name, Bench(place, found, results, self._progress(results), wanted.prompts))
+
+    def _progress(self, results: "Results") -> "Progress":
+        from vigil.bench.sweep import Progress
+
         settings = results.meta.settings
         progress = Progress(len(self.points) * settings.repeats, settings)
         progress.done = len(results.rows)
         progress.waiting = list(self.points) * settings.repeats
         for row in results.rows:
             progress.waiting.remove(row.point)
-        bench = Bench(place, found, results, progress, wanted.prompts)
+        return progress
+
+    async def _measured(self, arm: str, bench: "Bench") -> "Cause | None":
         cause = None
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(benching.show, progress)
-            for number in range(settings.repeats):
-                cause = await bench.round(known.name, number)
+            tasks.start_soon(benching.show, bench.progress)
+            for number in range(bench.settings.repeats):
+                cause = await bench.round(arm, number)
                 if cause is not None:
                     break
             tasks.cancel_scope.cancel()
