@@ -88,6 +88,18 @@ def test_bench_says_in_one_line_what_cannot_be(
     assert done.err.count("\n") == 1
 
 
+def test_bench_asks_nothing_that_an_earlier_bench_asked_unless_a_seed_is_given(vigil: Vigil) -> None:
+    def seed_of(*options: str) -> int:
+        done = vigil("bench", server.url, "--concurrency", "1", *QUICK, "--requests", "2", "--json", *options)
+        return int(json.loads(done.out)["meta"]["settings"]["seed"])
+
+    with fake("--step", "0.002") as server:
+        seeds = [seed_of("--out", "a"), seed_of("--out", "a"), seed_of(), seed_of("--seed", "7")]
+
+    assert seeds[0] == seeds[1] != seeds[2]
+    assert seeds[3] == 7
+
+
 def test_bench_of_nobody_is_unreachable(vigil: Vigil) -> None:
     done = vigil("bench", f"http://127.0.0.1:{free_port()}")
 
@@ -188,6 +200,7 @@ def test_compare_keeps_the_cause_of_an_arm_that_dies_midway(vigil: Vigil) -> Non
 
     lost = [one for one in kept(out) if one["arm"] == "bad" and one["cause"]]
     assert lost, done.err
+    assert done.rc == 4
     assert lost[-1]["cause"]["verdict"] == "crashed"
     assert "CUDA out of memory" in lost[-1]["cause"]["text"]
     assert "bad" in done.out

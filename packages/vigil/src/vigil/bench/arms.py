@@ -46,6 +46,7 @@ class Comparing:
             len(results.meta.arms) * len(results.meta.points) * self.settings.repeats, self.settings
         )
         self.lost: dict[str, Cause] = {}
+        self.failed: set[str] = set()
         finished = [row for row in results.rows if row.cause is None]
         results.rows[:] = finished
         self.progress.done = len(finished)
@@ -102,6 +103,7 @@ class Comparing:
 
     def _give_up(self, arm: Arm, number: int, cause: Cause) -> None:
         """Keep a row with the cause for each load that the arm did not come to."""
+        self.failed.add(arm.name)
         for point in self.missing(arm.name, number):
             row = Row(arm=arm.name, point=point, round=number, began=time.time(), lasted_s=0.0, cause=cause)
             self.results.add(row)

@@ -1,5 +1,6 @@
 """What `vigil bench` and `vigil compare` share: their options, the folder of results, and the words while they measure."""
 
+import secrets
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -10,6 +11,7 @@ import anyio
 import msgspec
 import typer
 
+from vigil.bench.folder import META, read_meta
 from vigil.bench.prompts import Prompt, read
 from vigil.bench.reply import Limits
 from vigil.bench.settings import Point, Settings
@@ -52,6 +54,10 @@ Requests = Annotated[
 ]
 Repeats = Annotated[int, typer.Option("--repeats", metavar="N", help="Rounds over all loads.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of prompts, arrivals and orders.")]
+AnySeed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", help="Of prompts, arrivals and orders; else another one each time."),
+]
 Temperature = Annotated[float, typer.Option("--temperature", metavar="T", help="Of sampling; 0 is greedy.")]
 Chat = Annotated[bool, typer.Option("--chat", help="Ask /v1/chat/completions; else /v1/completions.")]
 Patience = Annotated[
@@ -123,6 +129,18 @@ def settings_of(
         chat=chat,
         limits=Limits(silence_s=silence_s),
     )
+
+
+def seed_of(seed: int | None, out: Path | None) -> int:
+    """Return the seed: as given, else that of the results that are gone on with, else a new one.
+
+    A server that was measured before holds the prompts of an earlier seed in its cache.
+    """
+    if seed is not None:
+        return seed
+    if out is not None and (out / META).exists():
+        return read_meta(out).settings.seed
+    return secrets.randbelow(1 << 31)
 
 
 def prompts_of(path: Path | None) -> tuple[Prompt, ...] | None:

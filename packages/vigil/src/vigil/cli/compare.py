@@ -135,7 +135,7 @@ def check(plans: "dict[str, Plan]") -> None:
 def compare(
     asked: benching.Asked, commands: "Alike", plans: "dict[str, Plan]", out: Path | None, *, json: bool
 ) -> None:
-    """Compare, tell, and leave with 4 where an arm was lost."""
+    """Compare, tell, and leave with 4 where an arm failed."""
     from vigil.bench.arms import Comparing
     from vigil.bench.folder import Results
     from vigil.cli.lifting import lifted
@@ -160,7 +160,7 @@ def compare(
     finally:
         benching.clear()
     _tell(results, json=json)
-    raise typer.Exit(LOST if comparing.lost else 0)
+    raise typer.Exit(LOST if comparing.failed else 0)
 
 
 def _meta(asked: benching.Asked, commands: "Alike") -> "Meta":
