@@ -14,6 +14,7 @@ from vigil.bench.serve_shape import serve_shape
 from vigil.bench.settings import Point
 
 BLOCKS = 10
+FEW = 5
 
 
 def tokens_between(reply: Reply, from_s: float, to_s: float) -> float:
@@ -108,6 +109,8 @@ def notes_on(seen: Seen, pulse: Pulse, *, steady: bool, trouble: str | None) -> 
         notes.append(trouble)
     if pulse.limit is not None:
         notes.append(pulse.limit)
+    if len(seen.ended) < FEW:
+        notes.append(f"only {len(seen.ended)} requests ended in the time that counts: latencies of so few say little")
     if seen.ended and not any(one.streamed for one in seen.ended):
         notes.append("the server does not stream: there is no time per token")
     cached = sum(one.cached_tokens or 0 for one in seen.ended)
