@@ -85,3 +85,12 @@ def test_at_a_rate_the_time_of_an_answer_decides_and_not_the_throughput() -> Non
     found = comparisons(["off", "on"], [*at_rate("off", 1.0), *at_rate("on", 0.5)])[0]
 
     assert found.text == "on against off: faster at 2 requests a second (2x at 2)"
+
+
+def test_answer_shows_small_differences_with_enough_digits_and_names_a_single_load() -> None:
+    text = said({1: 103, 8: 500}, {1: 100, 8: 500}, noise=0.001)
+
+    assert (
+        text
+        == "eagle3 against off: faster at 1 concurrent requests (1.03x at 1), as fast (within 2 %) from 8 (1.00x at 8)"
+    )

@@ -122,14 +122,14 @@ def test_metrics_are_summed_over_labels_and_accepted_tokens_become_a_length() ->
     page = (
         '# HELP x y\nvllm:num_requests_running{engine="0"} 3.0\nvllm:num_requests_running{engine="1"} 4.0\n'
         "vllm:num_requests_waiting 2\nvllm:spec_decode_num_drafts_total 100\nvllm:spec_decode_num_accepted_tokens_total 150\n"
-        "vllm:broken nonsense\n"
+        "vllm:generation_tokens_total 1000\nvllm:broken nonsense\n"
     )
     first = read(page, TABLES["vllm"].metrics, 1.0)
-    last = msgspec.structs.replace(first, at_s=2.0, drafts=200.0, accepted=400.0)
+    last = msgspec.structs.replace(first, at_s=2.0, drafts=200.0, accepted=400.0, tokens=2000.0)
     found = told([first, last, Gauges(at_s=9.0, running=0.0)], 1.0, 2.0)
 
     assert (first.running, first.waiting) == (7.0, 2.0)
-    assert (found.running, found.accept_length, found.drafts) == (7.0, 3.5, 100.0)
+    assert (found.running, found.accept_length, found.drafts, found.from_drafts) == (7.0, 3.5, 100.0, 0.25)
 
 
 def test_an_acceptance_that_is_a_gauge_is_averaged() -> None:

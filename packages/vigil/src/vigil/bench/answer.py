@@ -10,6 +10,7 @@ from vigil.bench.intervals import Answer, Interval, answer, ratio
 from vigil.bench.row import Row
 from vigil.bench.settings import Point
 
+CLEAR = 1.1  # from here on two digits say enough
 _VERBS = {"faster": "faster", "slower": "slower", "even": "as fast (within 2 %)"}
 
 
@@ -136,7 +137,7 @@ def _why(points: Sequence[Compared]) -> str:
 def _where(some: Sequence[Compared], *, first: bool, last: bool) -> str:
     if first and last:
         return f"at {_span(some)}"
-    if first:
+    if first and len(some) > 1:
         return f"up to {some[-1].point.value:g}"
     return f"from {some[0].point.value:g}" if last else f"at {_span(some)}"
 
@@ -150,4 +151,4 @@ def _best(some: Sequence[Compared], meant: Answer) -> str:
     """Return the strongest ratio of a run, and where it is."""
     pairs = [(one.ratio.value, one.point.value) for one in some if one.ratio is not None]
     value, at = max(pairs) if meant == "faster" else min(pairs)
-    return f"{value:.2g}x at {at:g}" if value >= 1 else f"{value:.2f}x at {at:g}"
+    return f"{value:.2f}x at {at:g}" if value < CLEAR else f"{value:.2g}x at {at:g}"

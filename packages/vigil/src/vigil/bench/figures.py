@@ -27,6 +27,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     accept_length: float | None = None
+    from_drafts: float | None = None
     running: float | None = None
     waiting: float | None = None
     failures: dict[str, int] = msgspec.field(default_factory=dict)
@@ -71,6 +72,7 @@ def _figure(arm: str, point: Point, rows: Sequence[Row], seed: int) -> Figure:
         input_tokens=fmean(row.input_tokens for row in good),
         output_tokens=fmean(row.output_tokens for row in good),
         accept_length=_mean([row.told.accept_length for row in good]),
+        from_drafts=_mean([row.told.from_drafts for row in good]),
         running=_mean([row.told.running for row in good]),
         waiting=_mean([row.told.waiting for row in good]),
     )

@@ -24,16 +24,22 @@ class Gauges(msgspec.Struct, frozen=True, kw_only=True):
     waiting: float | None = None
     drafts: float | None = None
     accepted: float | None = None
+    tokens: float | None = None
     accept_length: float | None = None
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What the engine said over a measurement. `accept_length`: tokens a step of a request, 1 without a draft accepted."""
+    """What the engine said over a measurement.
+
+    `accept_length`: tokens of a step that verified a draft, 1 where nothing of it was accepted; n-gram methods have many steps
+    without one. `from_drafts`: which share of all generated tokens were accepted draft tokens.
+    """
 
     running: float | None = None
     waiting: float | None = None
     accept_length: float | None = None
     drafts: float | None = None
+    from_drafts: float | None = None
 
 
 def read(text: str, names: MetricNames, at_s: float = 0.0) -> Gauges:
@@ -55,6 +61,7 @@ def read(text: str, names: MetricNames, at_s: float = 0.0) -> Gauges:
         waiting=first(names.waiting),
         drafts=first(names.drafts_total),
         accepted=first(names.accepted_total),
+        tokens=first(names.tokens_total),
         accept_length=fmean(lengths) if lengths else None,  # one sample a rank: a sum would say nothing
     )
 
@@ -66,6 +73,7 @@ def told(looks: Sequence[Gauges], from_s: float, to_s: float) -> Told:
         return Told()
     drafts = _grew(inside[0].drafts, inside[-1].drafts)
     accepted = _grew(inside[0].accepted, inside[-1].accepted)
+    tokens = _grew(inside[0].tokens, inside[-1].tokens)
     length = None
     if drafts and accepted is not None:
         length = 1 + accepted / drafts
@@ -76,6 +84,7 @@ def told(looks: Sequence[Gauges], from_s: float, to_s: float) -> Told:
         waiting=_mean([one.waiting for one in inside]),
         accept_length=length,
         drafts=drafts,
+        from_drafts=accepted / tokens if drafts and tokens and accepted is not None else None,
     )
 
 

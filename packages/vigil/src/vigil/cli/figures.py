@@ -18,6 +18,7 @@ _HEADS = (
     "per token",
     "whole",
     "accept",
+    "drafted",
     "run/wait",
     "failed",
 )
@@ -45,7 +46,7 @@ def _cells(one: Figure) -> tuple[str, ...]:
     failed = sum(one.failures.values())
     shown = f"{failed}/{one.sent}" if failed else ""
     if one.output_per_s is None:
-        return (one.point.text, "-", "", "", "", "", "", "", "", "", "", shown)
+        return (one.point.text, "-", *[""] * (len(_HEADS) - 3), shown)
     return (
         one.point.text,
         number(one.output_per_s.value),
@@ -57,6 +58,7 @@ def _cells(one: Figure) -> tuple[str, ...]:
         millis(one.tpot_s.value if one.tpot_s else None),
         millis(one.e2e_s.value if one.e2e_s else None),
         f"{one.accept_length:.2f}" if one.accept_length else "",
+        "" if one.from_drafts is None else f"{one.from_drafts:.0%}",
         "" if one.running is None else f"{one.running:.0f}/{one.waiting or 0:.0f}",
         shown,
     )
