@@ -55,6 +55,7 @@ bench: .venv/.installed ## speed and cost, with the peers beside it
 	bash tests/llama/install.sh
 	bash bench/peers/install.sh
 	$(BIN)/python bench/bench.py
+	$(BIN)/python bench/client_ceiling.py
 	$(BIN)/python docs/generate.py
 
 docs: .venv/.installed ## build the documentation and check that nothing in it drifted
