@@ -35,7 +35,10 @@ def _flag(call: str) -> dict[str, Any] | None:
         return None
     parameters = _LAMBDA.search(after)
     kinds = [one.strip() for one in parameters.group(1).split(",")[1:]] if parameters is not None else []
-    flag: dict[str, Any] = {"names": names + negative, "nargs": "0" if kinds and kinds[0].startswith("bool") else str(len(kinds))}
+    flag: dict[str, Any] = {
+        "names": names + negative,
+        "nargs": "0" if kinds and kinds[0].startswith("bool") else str(len(kinds)),
+    }
     if kinds and kinds[0].startswith("int"):
         flag["type"] = "stoi"
     head = after[: parameters.start()] if parameters is not None else after

