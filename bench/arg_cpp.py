@@ -17,6 +17,7 @@ def read(text: str) -> list[dict[str, Any]]:
 
 def _calls(text: str) -> Iterator[str]:
     """Yield each `add_opt(...)` whole, with what is set on it."""
+    text = re.sub(r"^\s*//[^\n]*\n", "", text, flags=re.MULTILINE)
     begins = [match.start() for match in re.finditer(r"\badd_opt\(\s*common_arg\(", text)]
     for begin in begins:
         depth = 0

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from preflight.lists import Case, cases
 
+from preflight.lists import Case, cases
 from vigil.plan import Plan
 from vigil.preflight import Command, Report, Sight, examine
 from vigil.preflight.seen_host import HostSeen
@@ -54,7 +54,9 @@ def test_a_broken_command_is_refused_with_its_correction(
 
     found = report(case, tmp_path)
 
-    assert case.code in {one.code for one in found.fatal}, [(one.code, one.severity, one.text) for one in found.findings]
+    assert case.code in {one.code for one in found.fatal}, [
+        (one.code, one.severity, one.text) for one in found.findings
+    ]
     corrected = case.corrected.replace("{here}", str(tmp_path))
     if corrected:
         assert found.corrected is not None, [(one.text, one.advice) for one in found.findings]

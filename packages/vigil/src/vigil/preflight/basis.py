@@ -41,13 +41,13 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     def refuses(self, name: str) -> bool:
         """Tell whether the release that will run surely has no flag of this name, given that this basis has none.
 
-        Where the release is not known, a flag that any release took may be right. Between two releases of the table, what the
-        later one has may have come; before the first and after the last nothing is sure.
+        Where the release is not known, a flag that any release took, in full or shortened, may be right. Between two releases of
+        the table, what the later one has may have come; before the first and after the last nothing is sure.
         """
         if self.exact or self.table is None:
             return self.exact
         if self.wanted is None:
-            return not self.history(name)
+            return not any(one.startswith(name) for row in self.table.flags for one in row.names)
         if order(self.wanted) < order(self.table.releases[0]) or order(self.wanted) > order(self.table.releases[-1]):
             return False
         later = self.table.following(self.release)

@@ -18,6 +18,7 @@ _NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
 _REDIRECTED = re.compile(r"(?:\d*|&)(?:>>?|<)(&?)(.*)\Z", re.DOTALL)
 _SIZE = re.compile(r"\d+(?:\.\d+)?[kKmMgGtT]?|-1|auto", re.IGNORECASE)
 _SHELL = re.compile(r"[$`]|\{\{|<[a-z_-]+>", re.IGNORECASE)  # what a shell, a template or a reader fills in
+_BLANKS = "\\ \t\n"
 ALWAYS = frozenset({"-h", "--help"})
 
 
@@ -99,6 +100,11 @@ class _Walk:
                 self._index += skipped
             elif self._is_flag(self._index):
                 yield from self._flag(word)
+            elif word != word.strip(_BLANKS) and self._plain(word.strip(_BLANKS)) in self._grammar.flags:
+                at = self._index
+                self._index += 1
+                self._take(_most(self._grammar.flags[self._plain(word.strip(_BLANKS))].nargs))
+                yield Problem(wrong=Wrong.STRAY, name=word, at=at)
             else:
                 self._strays.append(self._index)
                 self._index += 1

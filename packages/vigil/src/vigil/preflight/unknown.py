@@ -23,12 +23,13 @@ def about_unknown(problem: Problem, held: Held) -> Finding:
         )
     text, newer = told_of(problem.name, basis)
     found = Meant() if newer else meant(problem.name, basis.engine, grammar.flags)
-    edits = edits_for(problem, found, grammar)
+    severity = _severity(basis, problem.name)
+    edits = edits_for(problem, found, grammar) if severity is Severity.FATAL else ()  # else it may be right as it is
     return Finding(
         code="FLAG001",
-        severity=_severity(basis, problem.name),
+        severity=severity,
         at=problem.at,
-        count=1 + (len(edits[0].put) - 1 if edits and len(edits[0].put) > 1 else 0) if edits else 1,
+        count=max(1, edits[0].drop) if edits else 1,
         text=text,
         advice=newer or _advice(found, problem, basis),
         edits=edits,
@@ -37,21 +38,18 @@ def about_unknown(problem: Problem, held: Held) -> Finding:
 
 
 def about_ambiguous(problem: Problem, held: Held) -> Finding:
-    """Return what is said of a short form that fits more than one flag."""
+    """Return what is said of a short form that fits more than one flag. Another release may have only one that it fits."""
     basis, grammar = held.basis, held.grammar
-    text, newer = told_of(problem.name, basis)
-    found = Meant() if newer else meant(problem.name, basis.engine, {})
     history = basis.history(problem.name)
-    told = next((row.instead for row in reversed(history) if row.instead in grammar.flags), None)
-    found = Meant(name=told, sure=True) if told is not None else found
+    named = next((row.instead for row in reversed(history) if row.instead in grammar.flags), None)
     short = f"{problem.name} is short for more than one flag: {', '.join(problem.could[:6])}"
     return Finding(
         code="FLAG002",
-        severity=_severity(basis, problem.name),
+        severity=Severity.FATAL if basis.exact else Severity.WARNING,
         at=problem.at,
-        text=f"{short}. {text}" if history else short,
-        advice=f"Use {told}: the engine named it itself." if told else "Write out the one that is meant.",
-        edits=edits_for(problem, found, grammar) if told else (),
+        text=f"{short}. {told_of(problem.name, basis)[0]}" if history else short,
+        advice=f"Use {named}: the engine named it itself." if named else "Write out the one that is meant.",
+        edits=edits_for(problem, Meant(name=named, sure=True), grammar) if named and basis.exact else (),
         seen=basis.seen,
     )
 

@@ -18,7 +18,8 @@ HELP_BYTES = 1 << 20
 LEAST = 40  # fewer flags than any llama-server ever had
 _NAME = re.compile(r"-{1,2}[A-Za-z0-9][A-Za-z0-9_.-]*")
 _BUILD = re.compile(rb"version: (?:b|v)?(\d{1,6})\b")
-_REMOVED = re.compile(r"argument has been removed\. (.*)")
+_HINTS = re.compile(r"(?:<[^>]*>|[^\s<])+")  # one value may be `<tensor name pattern>=<buffer type>,...`
+_REMOVED = re.compile(r"argument has been removed\. (.*?)(?:\(env|$)")
 _CHOICES = re.compile(r"\{([a-z0-9_-]+(?:,[a-z0-9_-]+)+)\}\Z")
 
 
@@ -70,16 +71,22 @@ def _printed(path: str, word: str) -> Optional[bytes]:
 def flags_of(text: str) -> List[Flag]:
     """Return the flags of a help text: `-c,    --ctx-size N      size of ...`, what it says below them included."""
     found: List[Flag] = []
+    told: List[str] = []  # what is said of each
     for line in text.splitlines():
-        if line.startswith("-") and not line.startswith("---"):
-            flag = _flag(line)
-            if flag is not None:
-                found.append(flag)
-        removed = _REMOVED.search(line)
-        if removed is not None and found:
-            found[-1].update(instead=removed.group(1).strip(), dead=True)
-        elif "DEPRECATED" in line and found:
-            found[-1].setdefault("instead", "")
+        if line.startswith("---"):  # a heading
+            continue
+        flag = _flag(line) if line.startswith("-") else None
+        if flag is not None:
+            found.append(flag)
+            told.append("")
+        if found:
+            told[-1] += " " + line.strip()
+    for flag, words in zip(found, told):  # noqa: B905 - Python 3.9
+        removed = _REMOVED.search(words)
+        if removed is not None:
+            flag.update(instead=removed.group(1).strip(), dead=True)
+        elif "DEPRECATED" in words:
+            flag["instead"] = ""
     return found
 
 
@@ -99,7 +106,7 @@ def _flag(line: str) -> Optional[Flag]:
     hint = re.split(r"\s{2,}", rest.strip(" ") if rest.startswith(" ") and not rest.startswith("  ") else "")[0]
     if not names:
         return None
-    flag: Flag = {"names": names, "nargs": str(len(hint.split()))}
+    flag: Flag = {"names": names, "nargs": str(len(_HINTS.findall(hint)))}
     choices = _CHOICES.match(hint)
     if choices is not None:
         flag["choices"] = choices.group(1).split(",")
