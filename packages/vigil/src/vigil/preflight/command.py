@@ -29,13 +29,15 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 class Command(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A server's command. `words` are all its words (a shell's text taken apart); those from `own` on are the engine's.
 
-    `env` is what the start adds to the environment. Invariant: `own` is at most `len(words)`.
+    `env` is what the start adds to the environment; `version` the release of the engine that it is meant
+    for, where the user said so. Invariant: `own` is at most `len(words)`.
     """
 
     words: tuple[str, ...]
     own: int
     engine: str
     env: dict[str, str] = msgspec.field(default_factory=dict)
+    version: str | None = None
 
     @cached_property
     def flags(self) -> tuple[Given, ...]:

@@ -1,5 +1,6 @@
 """Put a command through all checks."""
 
+from vigil.preflight.basis import unseen
 from vigil.preflight.check_draft import check_draft
 from vigil.preflight.check_flags import check_flags, version_of
 from vigil.preflight.check_host import check_host
@@ -24,5 +25,5 @@ def examine(command: Command, sight: Sight) -> Report:
         version=version_of(command, sight),
         findings=tuple(findings),
         corrected=edited(command.words, edits) if edits else None,
-        unseen=sight.troubles,
+        unseen=(*sight.troubles, *unseen(command, sight)),
     )

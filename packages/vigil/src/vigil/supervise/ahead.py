@@ -15,13 +15,13 @@ from vigil.supervise.session import table_of
 PATIENCE_S = 60.0
 
 
-async def check(plan: Plan, *, deep: bool = False) -> Report:
-    """Return what the plan's command would die of on its host.
+async def check(plan: Plan, *, deep: bool = False, version: str | None = None) -> Report:
+    """Return what the plan's command would die of on its host. `version`: the engine's release that it is meant for.
 
     A host that cannot be asked leaves the command alone to be checked; the report says so.
     """
     reach = reach_of(plan.on, plan.reach)
-    command = command_of(plan)
+    command = msgspec.structs.replace(command_of(plan), version=version)
     if command.engine == "generic":
         return examine(command, Sight())  # of a program that we do not know there is nothing to look for
     try:
