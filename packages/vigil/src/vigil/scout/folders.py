@@ -45,8 +45,8 @@ def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.B
     if path is None:
         return {**told, "path": None, **_missing(given, question)}
     memory = Remembered(path)
-    whole = told["what"] != "model"
-    found = _folder(path, memory, whole, question.deep) if os.path.isdir(path) else _file(path, memory, whole, question.deep)
+    want = shards.Want(told["what"] != "model", question.deep)
+    found = _folder(path, memory, want) if os.path.isdir(path) else _file(path, memory, want)
     if build is not None:
         found["build"] = build.of(found.get("config"))
     memory.save()
@@ -66,7 +66,11 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
         parent = os.path.dirname(parent)
     names = shards.listing_of(os.path.dirname(path)).names if os.path.dirname(path) == parent else []
     hub = _hub(place)
-    cached = [name[len("models--") :].replace("--", "/") for name in shards.listing_of(hub).names if name.startswith("models--")]
+    cached = [
+        name[len("models--") :].replace("--", "/")
+        for name in shards.listing_of(hub).names
+        if name.startswith("models--")
+    ]
     repository = bool(_REPOSITORY.match(filled)) and not filled.startswith(".")
     return {
         "sure": sure,
@@ -76,7 +80,9 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
         "near_cached": [plain(one) for one in _near(filled, cached)] if repository else [],
         "offline": offline(place),
         "token": _has_token(place),
-        "mirror": bool(place.env.get("HF_ENDPOINT")) or _on(place, "VLLM_USE_MODELSCOPE") or _on(place, "SGLANG_USE_MODELSCOPE"),
+        "mirror": bool(place.env.get("HF_ENDPOINT"))
+        or _on(place, "VLLM_USE_MODELSCOPE")
+        or _on(place, "SGLANG_USE_MODELSCOPE"),
         "begun": filled in cached,
     }
 
@@ -113,7 +119,7 @@ def _has_token(place: Place) -> bool:
     return any(place.env.get(name) for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")) or os.path.isfile(path)
 
 
-def _file(path: str, memory: Remembered, whole: bool, deep: bool) -> Dict[str, Any]:
+def _file(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
     """See a model that is one file; of a split GGUF file all its parts."""
     folder, name = os.path.split(path)
     names, parts = [name], models.SPLIT.search(name)
@@ -124,23 +130,29 @@ def _file(path: str, memory: Remembered, whole: bool, deep: bool) -> Dict[str, A
         missing = [one for one in names if not os.path.isfile(os.path.join(folder, one))]
     there = [one for one in names if one not in missing]
     beside = os.path.isfile(os.path.join(folder, "config.json"))
-    found = shards.see(folder, there, memory, whole, deep)
+    found = shards.see(folder, there, memory, want)
     return {"kind": "file", "config_beside": beside, "parts_missing": missing[: shards.MOST_NAMED], **found}
 
 
-def _folder(path: str, memory: Remembered, whole: bool, deep: bool) -> Dict[str, Any]:
+def _folder(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
     listing = shards.listing_of(path)
     names = listing.names
-    below = [one for one in names if "config.json" not in names and os.path.isfile(os.path.join(path, one, "config.json"))]
+    below = [
+        one for one in names if "config.json" not in names and os.path.isfile(os.path.join(path, one, "config.json"))
+    ]
     return {
         "kind": "folder",
         "more": listing.more,
         **_config(path, names, memory),
-        "tokenizer": [one for one in names if one in TOKENIZERS or one.startswith(("tokenization_", "tokenizer_"))][:30],
-        "pointers": [one for one in ("config.json", *TOKENIZERS) if one in names and _is_pointer(os.path.join(path, one))],
+        "tokenizer": [one for one in names if one in TOKENIZERS or one.startswith(("tokenization_", "tokenizer_"))][
+            :30
+        ],
+        "pointers": [
+            one for one in ("config.json", *TOKENIZERS) if one in names and _is_pointer(os.path.join(path, one))
+        ],
         "others": [one for one in OTHER_KINDS if one in names],
         "snapshots": _snapshots(path, names) + [plain(one) for one in below[:MOST_NEAR]],
-        **shards.see(path, names, memory, whole, deep),
+        **shards.see(path, names, memory, want),
     }
 
 
@@ -179,10 +191,10 @@ def read_config(path: str, size: int) -> Dict[str, Any]:
         return {"config": None, "config_trouble": "it cannot be read", "config_broken": False}
     try:
         told = parsed(data)
-        if not isinstance(told, dict):
-            raise ValueError("it is no JSON object")  # noqa: TRY004 - told as any other trouble
     except ValueError as error:
         return {"config": None, "config_trouble": plain(str(error))[:200], "config_broken": True}
+    if not isinstance(told, dict):
+        return {"config": None, "config_trouble": "it is no JSON object", "config_broken": True}
     try:
         return {"config": trimmed(told), "config_trouble": None, "config_broken": False}
     except ValueError as error:

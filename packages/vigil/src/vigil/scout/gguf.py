@@ -14,6 +14,7 @@ MOST_ENTRIES = 4096
 MOST_TENSORS = 200_000
 MOST_TEXTS = 3_000_000
 MOST_KEPT = 120
+MOST_DIMENSIONS = 8
 KEPT_CHARS = 120
 STRING, ARRAY = 8, 9
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
@@ -167,7 +168,7 @@ def _end_of(cursor: _Cursor, count: int, alignment: Any) -> int:
     for _ in range(count):
         cursor.take(cursor.number("<Q"))
         dimensions = cursor.number("<I")
-        if dimensions > 8:
+        if dimensions > MOST_DIMENSIONS:
             raise ValueError("a tensor has %d dimensions" % dimensions)
         elements = 1
         for _ in range(dimensions):

@@ -12,6 +12,7 @@ from .pieces import is_page, is_pointer, parsed, piece, plain
 HEADER_MOST = 100_000_000  # safetensors 0.8: MAX_HEADER_SIZE
 READ_MOST = 24 << 20  # of a longer header we say no more than its length
 MOST_DIMENSIONS = 16
+LENGTH_BYTES = 8
 NAME_CHARS = 200
 BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16,
@@ -29,8 +30,10 @@ class Tensor(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a file holds. `wanted_bytes`: how long it must be; `trouble`: why it cannot be loaded, in words; "": it was too long
-    for us to read."""
+    """What a file holds. `wanted_bytes`: how long it must be.
+
+    `trouble`: why it cannot be loaded, in words; "": its header is longer than what we read.
+    """
 
     tensors: Dict[str, Tensor]
     wanted_bytes: Optional[int] = None
@@ -43,13 +46,15 @@ def read(path: str, size: int) -> Header:
     if head is None:
         return Header({}, None, "it cannot be read")
     known = _no_tensors(head, size)
-    if known is not None:
-        return Header({}, None, known)
+    if known is not None or len(head) < LENGTH_BYTES:
+        return Header({}, None, known or "it changed while it was read")
     length = struct.unpack("<Q", head[:8])[0]
     if length > HEADER_MOST:
         return Header({}, None, "its first eight bytes say a header of %d bytes: it is no safetensors file" % length)
     if 8 + length > size:
-        return Header({}, 8 + length, "it has %d bytes, and its header alone ends at %d: it is cut off" % (size, 8 + length))
+        return Header(
+            {}, 8 + length, "it has %d bytes, and its header alone ends at %d: it is cut off" % (size, 8 + length)
+        )
     if length > READ_MOST:
         return Header({}, None, "")
     try:
@@ -65,13 +70,13 @@ def _no_tensors(head: bytes, size: int) -> Optional[str]:
         return "it is a pointer of Git LFS (%d bytes): the file itself was never fetched" % size
     if is_page(head):
         return "it is a web page (%d bytes): a download that failed" % size
-    return "it has %d bytes, too few for a safetensors file" % size if size < 8 or len(head) < 8 else None
+    return "it has %d bytes, too few for a safetensors file" % size if size < LENGTH_BYTES else None
 
 
 def _checked(told: Any, start: int, size: int) -> Header:
     """Return the tensors of a parsed header, held against the size of the file; raises ValueError where it is none."""
     if not isinstance(told, dict):
-        raise ValueError("it is no table of tensors")
+        raise ValueError("it is no table of tensors")  # noqa: TRY004 - told as any other trouble
     tensors = {name[:NAME_CHARS]: _tensor(name, one, start) for name, one in told.items() if name != "__metadata__"}
     wanted = max((one.end for one in tensors.values()), default=start)
     if size < wanted:
@@ -83,20 +88,20 @@ def _checked(told: Any, start: int, size: int) -> Header:
 
 
 def _tensor(name: str, told: Any, start: int) -> Tensor:
-    dtype, shape, offsets = (told.get(key) if isinstance(told, dict) else None for key in ("dtype", "shape", "data_offsets"))
-    numbers = [*shape, *offsets] if isinstance(shape, list) and isinstance(offsets, list) else [None]
-    right = isinstance(dtype, str) and all(type(one) is int and one >= 0 for one in numbers)
-    if not right or len(offsets) != 2 or len(shape) > MOST_DIMENSIONS:
-        raise ValueError("%s has no dtype, shape and place" % plain(name)[:80])
-    count = 1
+    shown = plain(name)[:80]
+    table = told if isinstance(told, dict) else {}
+    dtype, shape, offsets = (table.get(key) for key in ("dtype", "shape", "data_offsets"))
+    if not (isinstance(dtype, str) and isinstance(shape, list) and isinstance(offsets, list)):
+        raise ValueError("%s has no dtype, shape and place" % shown)  # noqa: TRY004 - told as any other trouble
+    right = all(type(one) is int and one >= 0 for one in (*shape, *offsets))
+    if not right or len(offsets) != len(("begin", "end")) or len(shape) > MOST_DIMENSIONS:
+        raise ValueError("%s has a shape or a place that cannot be" % shown)
+    count, bits = 1, BITS.get(dtype)
     for one in shape:
         count *= one
-    bits = BITS.get(dtype)
-    if bits is not None and (offsets[1] - offsets[0]) * 8 != count * bits:
-        shown = "x".join(map(str, shape))
-        raise ValueError(
-            "%s (%s %s) has %d bytes" % (plain(name)[:80], dtype, shown[:80], offsets[1] - offsets[0])
-        )
+    size = offsets[1] - offsets[0]
+    if bits is not None and size * 8 != count * bits:
+        raise ValueError("%s (%s %s) has %d bytes" % (shown, dtype, "x".join(map(str, shape))[:80], size))
     return Tensor(plain(dtype)[:20], tuple(shape), start + offsets[0], start + offsets[1])
 
 

@@ -80,7 +80,7 @@ def _integer(digits: str) -> int:
 
 
 def trimmed(value: Any, deep: int = DEEPEST) -> Any:
-    """Return JSON cut down to what is passed on: long texts and lists are cut; raises ValueError where it is nested too deeply."""
+    """Return JSON cut down to what is passed on: long texts and lists are cut; raises ValueError where it is too deep."""
     if isinstance(value, (dict, list)) and deep <= 0:
         raise ValueError("it is nested more than %d deep" % DEEPEST)
     if isinstance(value, dict):

@@ -56,7 +56,9 @@ def read(engine: str, package: str) -> Registry:
         found = _ROW.findall(_text(os.path.join(folder, "registry.py")))
         rows = [(arch, one if "." in one else "vllm.model_executor.models." + one, name) for arch, one, name in found]
     text = _text(os.path.join(folder, "llama_eagle3.py"))
-    return Registry({arch: walk.hands_out(module, name) for arch, module, name in rows}, [one for one in READS if one in text])
+    return Registry(
+        {arch: walk.hands_out(module, name) for arch, module, name in rows}, [one for one in READS if one in text]
+    )
 
 
 class _Walk:
@@ -113,8 +115,8 @@ def _module(text: str, name: str) -> _Module:
     starts = list(_CLASS.finditer(text))
     ends = [one.start() for one in starts[1:]] + [len(text)]
     classes: Dict[str, Tuple[List[str], str]] = {}
-    for start, end in zip(starts, ends):
-        bases = [one for one in _WORD.findall(re.sub(r"\[[^\]]*\]|\w+=[^,]*", "", start.group(2) or ""))]
+    for start, end in zip(starts, ends):  # noqa: B905 - Python 3.9 has no strict=
+        bases = _WORD.findall(re.sub(r"\[[^\]]*\]|\w+=[^,]*", "", start.group(2) or ""))
         # Of two classes of one name (one for type checkers) both count.
         before = classes.get(start.group(1), ([], ""))
         classes[start.group(1)] = (before[0] + bases, before[1] + text[start.start() : end])

@@ -29,10 +29,10 @@ class Remembered:
     def recall(self, name: str, shape: Shape) -> Optional[Any]:
         """Return what is known of a file, or None where it is another one by now."""
         found = self._old.get(name)
-        if not isinstance(found, list) or found[:2] != [shape.size, shape.mtime_ns] or len(found) != 3:
+        if not isinstance(found, list) or found[:2] != [shape.size, shape.mtime_ns]:
             return None
         self._now[name] = found
-        return found[2]
+        return found[-1]
 
     def keep(self, name: str, shape: Shape, what: Any) -> None:
         """Remember what was read of a file."""

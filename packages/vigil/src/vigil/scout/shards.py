@@ -13,12 +13,20 @@ from .remembered import Remembered
 MOST_ENTRIES = 20_000
 MOST_FILES = 1000
 MOST_TENSORS = 4000
+MOST_SHARED = 400  # tensors of one file that are passed on
 MOST_NAMED = 20
 INDEX_BYTES = 32 << 20
 LOOK_S = 0.4  # without `deep`
 DEEP_S = 30.0
 PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".msgpack")
 _INDEX = "model.safetensors.index.json"
+
+
+class Want(NamedTuple):
+    """What is asked of a model: all tensors by name (of a draft), and time for every file of a large one."""
+
+    tensors: bool
+    deep: bool
 
 
 class Listing(NamedTuple):
@@ -38,14 +46,14 @@ def listing_of(folder: str) -> Listing:
     return Listing(sorted(names[:MOST_ENTRIES]), len(names) > MOST_ENTRIES)
 
 
-def see(folder: str, names: List[str], memory: Remembered, whole: bool, deep: bool) -> Dict[str, Any]:
-    """Return the weights in a folder: a list of files, its index, and where `whole` all tensors of a small model."""
+def see(folder: str, names: List[str], memory: Remembered, want: Want) -> Dict[str, Any]:
+    """Return the weights in a folder: a list of files, its index, and where they are wanted all tensors of a small model."""
     index = index_of(folder, names, memory)
     wanted = set(index["shards"]) if index is not None and index["trouble"] is None else set()
     files = [name for name in names if name.endswith((".safetensors", ".gguf"))]
     if wanted & set(files):
         files = [name for name in files if name in wanted or name.endswith(".gguf")]
-    look = _Look(memory, DEEP_S if deep else LOOK_S)
+    look = _Look(memory, DEEP_S if want.deep else LOOK_S)
     seen = [look.at(folder, name) for name in _smallest_first(folder, files)[:MOST_FILES]]
     found: Dict[str, Any] = {
         "files": sorted((told for told, _ in seen), key=lambda one: str(one["name"])),
@@ -54,7 +62,7 @@ def see(folder: str, names: List[str], memory: Remembered, whole: bool, deep: bo
         "weights_bytes": sum(told["size_bytes"] for told, _ in seen),
         "unread": sum(not told["read"] for told, _ in seen),
     }
-    if whole:
+    if want.tensors:
         found["tensors"] = _tensors([tensors for _, tensors in seen])
     return found
 
@@ -79,11 +87,11 @@ def _read_index(path: str, shape: Shape) -> Dict[str, Any]:
         return {"shards": [], "tensors": 0, "trouble": "it has %d bytes, and was not read" % shape.size}
     try:
         told = parsed(piece(path, 0, INDEX_BYTES) or b"")
-        places = told.get("weight_map") if isinstance(told, dict) else None
-        if not isinstance(places, dict):
-            raise ValueError("it has no weight_map")
     except ValueError as error:
         return {"shards": [], "tensors": 0, "trouble": plain(str(error))[:200]}
+    places = told.get("weight_map") if isinstance(told, dict) else None
+    if not isinstance(places, dict):
+        return {"shards": [], "tensors": 0, "trouble": "it has no weight_map"}
     shards = sorted({plain(one) for one in places.values() if isinstance(one, str)})
     return {"shards": shards[:MOST_FILES], "tensors": len(places), "trouble": None}
 
@@ -130,11 +138,16 @@ def _safetensors(path: str, size: int) -> Dict[str, Any]:
     tensors = {}
     if len(header.tensors) <= MOST_TENSORS:
         tensors = {name: [one.dtype, list(one.shape)] for name, one in header.tensors.items()}
-        maps = {name: _numbers(path, one) for name, one in header.tensors.items() if name.split(".")[-1] in ("d2t", "t2d")}
+        maps = {
+            name: _numbers(path, one) for name, one in header.tensors.items() if name.split(".")[-1] in ("d2t", "t2d")
+        }
     else:
         maps = {}
     told = {"tensors": len(header.tensors), "wanted_bytes": header.wanted_bytes, "trouble": header.trouble or None}
-    return {"file": {**told, "read": header.trouble != "", "maps": maps}, "tensors": tensors if len(tensors) <= 400 else {}}
+    return {
+        "file": {**told, "read": header.trouble != "", "maps": maps},
+        "tensors": tensors if len(tensors) <= MOST_SHARED else {},
+    }
 
 
 def _gguf(path: str, size: int) -> Dict[str, Any]:
