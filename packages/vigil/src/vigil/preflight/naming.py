@@ -45,7 +45,8 @@ def flag_of(command: Command, model: ModelSeen) -> Given | None:
     """Return the flag that names a model, None where it stands as a word of its own."""
     if model.what != "model":
         return command.last(model.what)
-    return next((one for one in reversed(command.flags) if one.value == model.given), None)
+    others = (*DRAFTS.get(command.engine, ()), *TOKENIZERS)
+    return next((one for one in reversed(command.flags) if one.value == model.given and one.plain not in others), None)
 
 
 def place_of(command: Command, model: ModelSeen) -> tuple[int | None, int]:

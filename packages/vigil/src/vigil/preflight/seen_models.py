@@ -90,8 +90,8 @@ class BuildSeen(msgspec.Struct, frozen=True, kw_only=True):
 class ModelSeen(msgspec.Struct, frozen=True, kw_only=True):
     """One model of the command: `what` is "model" or the flag that names it; `path` None: it is not there.
 
-    Of one that is not there: `sure`: what was given stands for itself (no variable, no `cd` before it); `parent`: the deepest folder
-    of its path that is there; `near`: names in it that are like; `near_cached`: repositories in the cache that are like.
+    Of one that is not there: `sure`: what was given stands for itself (no variable, no `cd` before it); `parent`: the deepest
+    folder of its path that is there; `near`: names in it that are like; `near_cached`: repositories in the cache that are like.
     """
 
     what: str

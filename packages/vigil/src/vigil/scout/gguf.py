@@ -176,7 +176,7 @@ def _end_of(cursor: _Cursor, count: int, alignment: Any) -> int:
         last = max(last, _place_end(cursor.number("<I"), elements, cursor.number("<Q")))
     step = alignment if isinstance(alignment, int) and 0 < alignment <= 1 << 20 else 32
     start = -(-cursor.place // step) * step
-    return start + last
+    return start + last if last else 0  # a first part may hold metadata alone
 
 
 def _place_end(kind: int, elements: int, offset: int) -> int:

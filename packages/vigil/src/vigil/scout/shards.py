@@ -167,7 +167,7 @@ def _numbers(path: str, tensor: headers.Tensor) -> Dict[str, Any]:
     data = piece(path, tensor.begin, tensor.end - tensor.begin) or b""
     if len(data) != length * struct.calcsize(form):
         return told
-    values = struct.unpack("<%d%s" % (length, form), data)
+    values = [int(one) for one in struct.unpack("<%d%s" % (length, form), data)]
     moved = [place + one for place, one in enumerate(values)]
     told.update(lowest=min(values), highest=max(values), total=sum(values))
     return {**told, "lowest_moved": min(moved), "highest_moved": max(moved), "different": len(set(moved))}
