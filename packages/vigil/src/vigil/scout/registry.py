@@ -16,6 +16,7 @@ _CLASS = re.compile(r"^class (\w+)[ \t]*(?:\(([^)]*)\))?:", re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*from ([\w.]+) import (?:\(([^)]*)\)|([^\n(]+))", re.MULTILINE)
 _ENTRY = re.compile(r"^EntryClass\b[^=\n]*=\s*(\[[^\]]*\]|\w+)", re.MULTILINE)
 _ROW = re.compile(r'"(\w+)":\s*\(\s*"([\w.]+)",\s*"(\w+)",?\s*\)')
+_PLAIN_BASES = frozenset({"object", "Protocol", "ABC", "Generic", "Enum", "dict", "list", "tuple"})
 _WORD = re.compile(r"[\w.]+")
 # What a release reads in a draft's config and calls its parts: words of `llama_eagle3.py`.
 READS = (
@@ -89,8 +90,10 @@ class _Walk:
         if (module, name) in seen or len(seen) > DEEPEST * 8:
             return False
         seen.add((module, name))
-        if not module.startswith(self._ours):
+        if name in _PLAIN_BASES:
             return False
+        if not module.startswith(self._ours):
+            return None if not module else False  # a base that is neither here nor imported: the text does not tell
         there = self.module(module)
         if there is None:
             return None
