@@ -24,5 +24,5 @@ def examine(command: Command, sight: Sight) -> Report:
         version=version_of(command, sight),
         findings=tuple(findings),
         corrected=edited(command.words, edits) if edits else None,
-        unseen=sight.troubles,
+        unseen=(*sight.troubles, *(sight.host.troubles if sight.host is not None else ())),
     )
