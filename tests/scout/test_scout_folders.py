@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from preflight.lists import write_safetensors
 from scout.folders_of import asked, drafted, served
 
@@ -155,7 +156,12 @@ def test_a_command_in_a_container_has_no_models_here(tmp_path: Path) -> None:
     from vigil.scout import desk
 
     words = ["docker", "run", "image", "vllm", "serve", "/models/m"]
-    request = {"engine": "vllm", "words": words, "models": [{"what": "model", "given": "/models/m"}], "cwd": str(tmp_path)}
+    request = {
+        "engine": "vllm",
+        "words": words,
+        "models": [{"what": "model", "given": "/models/m"}],
+        "cwd": str(tmp_path),
+    }
     assert desk.answer(desk.question_of(request), ["models"])["models"] is None
 
 

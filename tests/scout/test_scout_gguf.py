@@ -35,7 +35,11 @@ def a_file(path: Path, entries: list[bytes], tensors: list[bytes], data: int, ve
     return gguf.read(str(path), path.stat().st_size)
 
 
-LLAMA = [entry("general.architecture", 8, text("llama")), entry("llama.block_count", 4, struct.pack("<I", 30)), tokens(50)]
+LLAMA = [
+    entry("general.architecture", 8, text("llama")),
+    entry("llama.block_count", 4, struct.pack("<I", 30)),
+    tokens(50),
+]
 
 
 def test_a_whole_file_says_what_it_is(tmp_path: Path) -> None:

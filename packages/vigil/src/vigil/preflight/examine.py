@@ -25,5 +25,9 @@ def examine(command: Command, sight: Sight) -> Report:
         version=version_of(command, sight),
         findings=tuple(findings),
         corrected=edited(command.words, edits) if edits else None,
-        unseen=(*sight.troubles, *unseen(command, sight)),
+        unseen=(
+            *sight.troubles,
+            *(sight.host.troubles if sight.host is not None else ()),
+            *unseen(command, sight),
+        ),
     )
