@@ -1,5 +1,7 @@
 """Put a command through all checks."""
 
+import msgspec
+
 from vigil.preflight.basis import unseen
 from vigil.preflight.check_draft import check_draft
 from vigil.preflight.check_flags import check_flags, version_of
@@ -16,6 +18,8 @@ _ORDER = list(Severity)
 
 def examine(command: Command, sight: Sight) -> Report:
     """Return what the command would die of, the worst first."""
+    installed = sight.parser.version if sight.parser is not None else None
+    sight = msgspec.structs.replace(sight, version=command.version or installed)
     findings = [one for check in CHECKS for one in check(command, sight)]
     findings.sort(key=lambda one: _ORDER.index(one.severity))
     edits = tuple(edit for one in findings for edit in one.edits)

@@ -33,7 +33,7 @@ def version_for(model: ModelSeen | None, sight: Sight) -> str | None:
     """Return the version of the engine: of the one that is installed, else the one that the flags were held against."""
     if model is not None and model.build is not None and model.build.version:
         return model.build.version
-    return sight.parser.version if sight.parser is not None else None
+    return sight.version
 
 
 def title(command: Command, version: str | None) -> str:
