@@ -74,3 +74,28 @@ def test_a_drift_of_what_is_no_release_or_no_engine_is_one_clear_line(words: tup
 
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_key_is_shown_nowhere(tmp_path: Path) -> None:
+    key = "sk-SECRETSECRET123456"
+    words = ("--", "sglang", "serve", "m", "--api_key", key, "--port", key)
+
+    said = vigil("check", *words, state=tmp_path)
+    told = vigil("check", "--json", *words, state=tmp_path)
+
+    assert "--api-key" in said.stdout
+    assert json.loads(told.stdout)["corrected"][3] == "--api-key"
+    assert key not in said.stdout + said.stderr + told.stdout + told.stderr
+
+
+def test_up_refuses_and_starts_nothing_unless_told_to(tmp_path: Path) -> None:
+    words = ("--", sys.executable, "-m", "sglang.launch_server", "--model-path", "m", "--num-speculative-tokens", "16")
+
+    refused = vigil("up", "--json", "--name", "s", *words, state=tmp_path)
+    known = (tmp_path / "vigil/servers/s").exists()
+    started = vigil("up", "--json", "--name", "s", "--no-check", *words, state=tmp_path)
+
+    assert refused.returncode == 3
+    assert json.loads(refused.stdout.splitlines()[-1])["verdict"] == "refused"
+    assert not known
+    assert started.returncode == 4

@@ -126,6 +126,15 @@ def test_a_source_that_was_not_understood_refuses_nothing() -> None:
     assert not checked("sglang serve m --port 1", parser=parser).fatal
 
 
+def test_a_script_of_the_engines_name_may_take_what_it_likes() -> None:
+    parser = ParserSeen(interpreter="/v/bin/python", trouble="/v/bin/python has no sglang", foreign=True)
+
+    report = checked("/opt/sglang serve m --load 2s --port lots --load-format x", parser=parser)
+
+    assert len(report.findings) == 3
+    assert not report.fatal
+
+
 def test_a_broken_parser_is_fatal_with_its_place() -> None:
     told = Broken(
         kind="SyntaxError", text="SyntaxError: invalid syntax", file="/v/server_args.py", line=701, edited=True

@@ -203,6 +203,7 @@ def test_an_interpreter_without_the_engine_is_told(install: Install) -> None:
 
     assert seen.how is None
     assert seen.trouble == f"{install.python} has no sglang"
+    assert not seen.foreign
 
 
 def test_a_kept_answer_that_is_broken_or_hostile_is_read_again(install: Install, tmp_path: Path) -> None:
@@ -257,6 +258,7 @@ def test_a_script_named_llama_server_is_not_run(install: Install, tmp_path: Path
 
     assert found is not None
     assert "was not run" in (found.trouble or "")
+    assert found.foreign
     assert not (tmp_path / "ran").exists()
 
 

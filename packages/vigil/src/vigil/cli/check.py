@@ -40,7 +40,7 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Say what a command would die of on its host, and how it would be right; nothing is started."""
-    from vigil.cli.findings import explained, text_of
+    from vigil.cli.findings import explained, hidden, text_of
     from vigil.cli.flags import release_of
     from vigil.errors import UsageError
     from vigil.plan import Plan
@@ -61,6 +61,6 @@ def command(
         engine=options.engine_name(engine),
     )
     report = anyio.run(lambda: check(checked(plan), deep=deep, version=release_of(engine_version)))
-    print(plain_json(msgspec.json.encode(report).decode()) if json else text_of(report))
+    print(plain_json(msgspec.json.encode(hidden(report)).decode()) if json else text_of(report))
     if report.fatal:
         raise typer.Exit(REFUSED)

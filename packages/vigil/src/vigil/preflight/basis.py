@@ -18,13 +18,15 @@ _HOW = {"asked": "its own parser", "read": "the source of its parser", "help": "
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """The flags of one release. `release`: of the install, or of the table. `wanted`: the release that is meant, where known.
 
-    `exact`: these are the flags of the release that will run, all of them. `seen`: where they are known from, in one line.
+    `exact`: these are the flags of the release that will run, all of them. `foreign`: what will run is none of the engine's own
+    programs, so that nothing is sure. `seen`: where they are known from, in one line.
     """
 
     engine: str
     release: str
     wanted: str | None
     exact: bool
+    foreign: bool = False
     seen: str
     flags: tuple[FlagSpec, ...]
     table: Table | None
@@ -44,7 +46,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
         Where the release is not known, a flag that any release took, in full or shortened, may be right. Between two releases of
         the table, what the later one has may have come; before the first and after the last nothing is sure.
         """
-        if self.exact or self.table is None:
+        if self.exact or self.foreign or self.table is None:
             return self.exact
         if self.wanted is None:
             return not any(one.startswith(name) for row in self.table.flags for one in row.names)
@@ -56,13 +58,13 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     def agrees(self, name: str) -> bool:
         """Tell whether a flag surely has the form here that it has in the release that will run."""
         forms = {(row.nargs, row.type) for row in self.history(name)}
-        return self.exact or (self.wanted is None and len(forms) == 1)
+        return self.exact or (self.wanted is None and len(forms) == 1 and not self.foreign)
 
     def refuses_value(self, name: str, value: str) -> bool:
         """Tell whether the release that will run surely does not take this value, given that this basis does not."""
         if self.exact:
             return True
-        if self.table is None or self.wanted is not None:
+        if self.table is None or self.wanted is not None or self.foreign:
             return False
         return all(row.choices is not None and value not in row.choices for row in self.history(name))
 
@@ -99,6 +101,7 @@ def basis_of(command: Command, sight: Sight) -> Basis | None:
         release=release,
         wanted=wanted,
         exact=wanted is not None and table.holds(wanted),
+        foreign=parser is not None and parser.foreign and command.version is None,
         seen=f"the table of {ENGINES[command.engine]} {release}",
         flags=tuple(row.spec() for row in table.at(release)),
         table=table,

@@ -42,6 +42,7 @@ class ParserSeen(msgspec.Struct, frozen=True, kw_only=True):
 
     `how`: "asked" (the parser itself was made and asked), "read" (its source was read), "help" (the text of `--help`); None: its
     flags could not be seen, `trouble` says why. `whole`: all of it was understood, so that what is not here is unknown to it.
+    `foreign`: the command's program is there, and is none of the engine's own, but a script of that name.
     `edited`: files of the parser that differ from what the install brought.
     """
 
@@ -54,3 +55,4 @@ class ParserSeen(msgspec.Struct, frozen=True, kw_only=True):
     edited: tuple[str, ...] = ()
     kept: bool = False
     trouble: str | None = None
+    foreign: bool = False

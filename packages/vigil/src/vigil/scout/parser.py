@@ -52,7 +52,8 @@ def _see_python(question: "Question", program: Program) -> Dict[str, Any]:
     from_cwd = "-m" in question.words and program.script is None
     engine = find_engine(question.engine, python.sites, question.place, from_cwd=from_cwd)
     if engine is None:
-        return {"interpreter": program.path, "trouble": "%s has no %s" % (program.path, question.engine)}
+        why = "%s has no %s" % (program.path, question.engine)
+        return {"interpreter": program.path, "trouble": why, "foreign": "-m" not in question.words}
     base = {"interpreter": program.path, "version": engine.version}
     key = parser_kept.key_of(python.real, engine)
     kept = parser_kept.load(key)

@@ -26,7 +26,8 @@ _CHOICES = re.compile(r"\{([a-z0-9_-]+(?:,[a-z0-9_-]+)+)\}\Z")
 def see_help(program: Program) -> Dict[str, Any]:
     """Return what was seen, as a `ParserSeen`."""
     if program.python or not os.path.basename(program.path).startswith("llama-server"):
-        return {"trouble": "%s is not llama-server's own binary: it was not run" % (program.script or program.path)}
+        why = "%s is not llama-server's own binary: it was not run" % (program.script or program.path)
+        return {"trouble": why, "foreign": True}
     real = os.path.realpath(program.path)
     base = {"interpreter": program.path}
     key = parser_kept.key_of(real, Engine("llamacpp", ends_sha256(real), real, "", None, {}))
