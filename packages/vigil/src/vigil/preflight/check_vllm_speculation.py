@@ -39,16 +39,19 @@ METHODS = (
     "dflash",
     "dspark",
 )
+NEWEST = (0, 33)
+"""The newest version whose methods are all above, with those that end in _mtp."""
 _WANT_TOKENS = frozenset({"ngram", "ngram_gpu", "eagle", "eagle3", "draft_model"})
 """Methods whose draft never says how many tokens it proposes; the others may."""
 
 
-def check_vllm_speculation(command: Command) -> Iterator[Finding]:
+def check_vllm_speculation(command: Command, version: tuple[int, ...] | None) -> Iterator[Finding]:
     """Find settings of speculation that vLLM refuses, or drops."""
     read = check_json.read(command, "--speculative-config", "-sc")
     if read is None or any(one.plain.startswith("--speculative-config.") for one in command.flags):
         return
     yield from _fields(read.given, read.value)
+    yield from _method(read.given, read.value, known=version is not None and version <= NEWEST)
     yield from _tokens(read.given, read.value)
     yield from _lookup(read.given, read.value)
     yield from _parallel(command, read.given, read.value)
@@ -74,12 +77,16 @@ def _fields(given: Given, value: dict[str, Any]) -> Iterator[Finding]:
         }
         text = f"{given.name} takes no tensor_parallel_size: the draft's is draft_tensor_parallel_size"
         yield pointed(given, "FLAG002", Severity.FATAL, text, "call it so", edits=_put(given, right), seen=SEEN)
+
+
+def _method(given: Given, value: dict[str, Any], *, known: bool) -> Iterator[Finding]:
+    """Find a misspelt method; one that is only like another may be of a newer version than we know."""
     method = value.get("method")
     found = meant_by(method, METHODS) if isinstance(method, str) and not method.endswith("_mtp") else None
     if found is not None:
         text = f"{given.name}: vLLM knows no method {plain(str(method), 40)}; {found[0]} is like it"
         edits = _put(given, {**value, "method": found[0]})
-        severity = Severity.FATAL if found[1] else Severity.WARNING
+        severity = Severity.FATAL if found[1] or known else Severity.WARNING
         yield pointed(given, "FLAG002", severity, text, f'"method": "{found[0]}"', edits=edits, seen=SEEN)
 
 

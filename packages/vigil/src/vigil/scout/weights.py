@@ -118,7 +118,8 @@ def _parts(path: str) -> List[str]:
         return [path]
     stem = _SPLIT.sub("", name)
     try:
-        names = os.listdir(folder)[:MOST_ENTRIES]
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in islice(entries, MOST_ENTRIES)]
     except OSError:
         return [path]
     return [os.path.join(folder, one) for one in names if _SPLIT.search(one) and _SPLIT.sub("", one) == stem]
