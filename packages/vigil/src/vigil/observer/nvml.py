@@ -102,6 +102,12 @@ class Nvml:
         done = 1 if ask is None else ask(device, ctypes.byref(major), ctypes.byref(minor))
         return [major.value, minor.value] if done == 0 else None
 
+    def read_mig(self, device: Device) -> bool:
+        """Tell whether a GPU is divided (Multi-Instance GPU): what is told of it as a whole holds for none of its parts."""
+        ask = getattr(self._library, "nvmlDeviceGetMigMode", None)
+        now, later = ctypes.c_uint(), ctypes.c_uint()
+        return ask is not None and ask(device, ctypes.byref(now), ctypes.byref(later)) == 0 and now.value == 1
+
     def read_driver(self) -> str:
         """Return the driver's version; empty where it is not told."""
         text = ctypes.create_string_buffer(_TEXT_BYTES)

@@ -30,10 +30,10 @@ def check_hub(command: Command, host: HostSeen) -> Iterator[Finding]:
 
 def _fetched_otherwise(command: Command, host: HostSeen) -> bool:
     """Say whether the model comes from elsewhere, or with a token that is given in another way."""
-    given = command.last("--hf-token", "-hft", "--hf-token-path") is not None
+    given = command.last("--hf-token", "-hft", "--hf-token-path", "--download-dir", "--cache-dir") is not None
     if given or any("HF_TOKEN" in word for word in command.words):
         return True
-    if any(name in command.env for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")):
+    if any(command.env.get(name) for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")):
         return True
     names = ("VLLM_USE_MODELSCOPE", "SGLANG_USE_MODELSCOPE", "HF_ENDPOINT")
     return any(variable(command, host, name) for name in names)

@@ -41,7 +41,7 @@ def _number(given: Given, value: str) -> Iterator[Finding]:
     elif len(found[1]) > len(str(HIGHEST)) or int(found[1]) > HIGHEST:
         text = f"{given.name} {value[:40]} is more than {HIGHEST}, the largest number that it takes"
         yield pointed(given, "FLAG002", Severity.FATAL, text, "give it a smaller number", seen=seen)
-    elif found[2].strip():
+    elif found[2].strip(" .0"):
         unit = _UNITS.get(found[2].strip().lower())
         meant = str(int(found[1]) * unit) if unit and int(found[1]) * unit <= HIGHEST else None
         text = (

@@ -23,11 +23,10 @@ _VLLM_CHECKS = (0, 10)
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's fraction. `low`, `high`: its bounds, the same where it is given; `text`: how it is told."""
+    """The engine's fraction. `low`, `high`: its bounds, the same where it is given."""
 
     low: float
     high: float
-    text: str
     given: Given | None
 
 
@@ -55,10 +54,10 @@ def _budget(command: Command) -> Budget | None:
     given, value = command.last(*names), command.number(*names)
     if given is not None:
         fits = value is not None and 0 < value <= 1
-        return Budget(low=value, high=value, text=f"{value:g}", given=given) if value is not None and fits else None
+        return Budget(low=value, high=value, given=given) if value is not None and fits else None
     if command.engine == "vllm":  # 0.9 before, 0.92 in 0.32 (config/cache.py)
-        return Budget(low=0.9, high=0.92, text="0.9", given=None)
-    return Budget(low=0.0, high=1.0, text="1.0", given=None)  # SGLang reckons it from the GPU: no more than all
+        return Budget(low=0.9, high=0.92, given=None)
+    return Budget(low=0.0, high=1.0, given=None)  # SGLang reckons it from the GPU: no more than all
 
 
 def _capacity(command: Command, gpu: GpuSeen) -> int:
@@ -82,7 +81,7 @@ def _too_little_free(command: Command, host: HostSeen, budget: Budget, gpu: GpuS
     yield Finding(
         code="MEM001",
         severity=Severity.FATAL if sure else Severity.WARNING,
-        text=f"GPU {gpu.index} has {size(free)} of {size(total)} free, less than {budget.text} x {size(total)} = "
+        text=f"GPU {gpu.index} has {size(free)} of {size(total)} free, less than {budget.low:g} x {size(total)} = "
         f"{size(int(budget.low * total))}, which vLLM wants to find free at the start{who}",
         advice=f"{how_to_end(gpu.holders)}; {lower}" if gpu.holders else f"free the GPU; {lower}",
         at=at,
@@ -106,7 +105,7 @@ def _too_heavy(command: Command, budget: Budget, needs: Needs, gpu: GpuSeen) -> 
     yield Finding(
         code="MEM001",
         severity=Severity.FATAL if needs.sure > room else Severity.WARNING,
-        text=f"weights {size(needs.weights)} on each GPU (files: {parts}) > {budget.text} x {size(_capacity(command, gpu))}, "
+        text=f"weights {size(needs.weights)} on each GPU (files: {parts}) > {budget.high:g} x {size(_capacity(command, gpu))}, "
         f"of which {size(gpu.free_bytes)} are free on GPU {gpu.index} of {size(gpu.total_bytes)}",
         advice="spread it over more GPUs (--tensor-parallel-size), take a quantised checkpoint, or a GPU with more memory",
         at=at,
@@ -134,7 +133,7 @@ def _cache(command: Command, budget: Budget, needs: Needs, gpu: GpuSeen) -> Iter
         code="MEM002",
         severity=Severity.WARNING,
         text=f"weights {size(needs.weights)} + cache {size(cache)} of one request of {context} tokens > "
-        f"{budget.text} x {size(_capacity(command, gpu))} on each GPU",
+        f"{budget.high:g} x {size(_capacity(command, gpu))} on each GPU",
         advice=f"about {fits} tokens fit: {flag} {fits}, a smaller cache (--kv-cache-dtype fp8), or more GPUs",
         at=at,
         count=count,

@@ -46,7 +46,7 @@ def _nccl_interface(command: Command, host: HostSeen, *, many: bool) -> Iterator
     there = host.settings.interfaces if host.settings is not None else ()
     if not value or value.startswith("^") or not there or not many:
         return
-    names = [one.strip() for one in value.removeprefix("=").split(",")]
+    names = [one.strip().partition(":")[0] for one in value.removeprefix("=").split(",")]
     whole = value.startswith("=")
     if any(one == name if whole else one.startswith(name) for name in names for one in there):
         return

@@ -4,11 +4,12 @@ Read in sglang 0.4.9, 0.5.2, 0.5.6, 0.5.10, 0.5.14 and 0.5.23 (srt/server_args.p
 tried in 0.5.23 with ServerArgs.resolve_once().
 """
 
+import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from vigil.preflight.command import Command, Given
 from vigil.preflight.finding import Edit, Finding, Severity
+from vigil.preflight.misspelt import meant_by
 from vigil.preflight.pointed import pointed, with_value
 from vigil.preflight.ranks import PIPELINE, attention_data, has_config, size, whole
 
@@ -17,6 +18,8 @@ ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM", "DFLASH", "DSPA
 TREES = frozenset({"EAGLE", "EAGLE3", "NEXTN", "STANDALONE"})
 _STEPS, _TOPK, _TOKENS = "--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens"
 _REQUESTS = 48
+_COMPLETES = re.compile(r"gemma-?4|iquest", re.IGNORECASE)
+"""Models whose numbers SGLang completes in ways of their own (0.5.23: _handle_frozen_kv_mtp, _handle_iquest_q1_mtp_draft)."""
 _ADAPTIVE = frozenset({0, 1, 3, 5, 7})
 """The steps of the default tiers in 0.5.23; 0.5.14 has them without 5."""
 
@@ -29,7 +32,7 @@ def check_sglang_speculation(command: Command) -> Iterator[Finding]:
     algorithm = given.value.upper()
     yield from _named(given, algorithm)
     if algorithm in TREES:
-        yield from _tree(command)
+        yield from () if _COMPLETES.search(" ".join(command.words[command.own :])) else _tree(command)
         yield from _adaptive(command, algorithm)
         yield from _page(command)
     elif algorithm in ALGORITHMS and command.last("--speculative-adaptive") is not None:
@@ -39,23 +42,16 @@ def check_sglang_speculation(command: Command) -> Iterator[Finding]:
 
 
 def _named(given: Given, algorithm: str) -> Iterator[Finding]:
-    """Find a misspelt algorithm; a name that is like none may be one that a plugin brings."""
-    near = get_close_matches(
-        algorithm.replace("-", "").replace("_", ""), [one.replace("_", "") for one in ALGORITHMS], 1, 0.75
-    )
-    if algorithm in ALGORITHMS or not near:
+    """Find a misspelt algorithm; a name that is not surely one of these may be a plugin's, or of a newer version."""
+    found = meant_by(algorithm, ALGORITHMS)
+    if found is None:
         return
-    right = next(one for one in ALGORITHMS if one.replace("_", "") == near[0])
+    right, sure = found
     text = f"SGLang knows no speculative algorithm {given.value}; {right} is like it"
     advice = f"{given.name} {right}; one of {', '.join(ALGORITHMS[:7])}"
+    severity = Severity.FATAL if sure else Severity.WARNING
     yield pointed(
-        given,
-        "FLAG002",
-        Severity.FATAL,
-        text,
-        advice,
-        edits=with_value(given, right),
-        seen="sglang 0.5.23, spec_info.py",
+        given, "FLAG002", severity, text, advice, edits=with_value(given, right), seen="sglang 0.5.23, spec_info.py"
     )
 
 

@@ -56,7 +56,7 @@ def _nodes(command: Command) -> Iterator[Finding]:
     if given is None or nodes < 2:  # noqa: PLR2004
         return
     ranks = size(command, TENSOR) * size(command, PIPELINE)
-    if ranks % nodes:
+    if ranks % nodes and command.last("--ep-join-mode") is None:
         text = f"tp x pp = {ranks} ranks cannot be spread over {nodes} hosts evenly"
         yield pointed(
             given, "FLAG004", Severity.FATAL, text, f"a multiple of {nodes}, with --tp over all hosts", seen=CHECKS_ARGS
@@ -102,8 +102,10 @@ def _chunk(command: Command) -> Iterator[Finding]:
         or command.text("--disaggregation-mode") == "decode"
     ):
         return
-    if chunk % page:
-        right = str(max(1, chunk // page) * page)
+    chunk_of_each = chunk // max(1, attention_data(command))  # data-parallel attention shares a chunk
+    if chunk_of_each % page:
+        step = page * max(1, attention_data(command))
+        right = str(max(1, chunk // step) * step)
         text = f"{given.name} {chunk} is no multiple of --page-size {page}"
         yield pointed(
             given,

@@ -25,7 +25,7 @@ def check_values(command: Command, sight: Sight) -> Iterator[Finding]:
         yield from check_sglang_speculation(command)
         yield from check_sglang_values(command, version_of(sight))
     elif command.engine == "vllm":
-        yield from check_vllm_speculation(command)
+        yield from check_vllm_speculation(command, version_of(sight))
         yield from check_vllm_values(command)
     elif command.engine == "llamacpp":
         yield from check_llamacpp(command, version_of(sight))

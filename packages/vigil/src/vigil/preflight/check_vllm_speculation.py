@@ -11,6 +11,7 @@ from typing import Any
 from vigil.preflight import check_json
 from vigil.preflight.command import Command, Given
 from vigil.preflight.finding import Edit, Finding, Severity
+from vigil.preflight.misspelt import meant_by
 from vigil.preflight.pointed import pointed, with_value
 from vigil.preflight.ranks import DATA, TENSOR, size
 from vigil.screen import plain
@@ -20,7 +21,10 @@ TOKENS = "num_speculative_tokens"
 FIELDS = (
     TOKENS, "method", "model", "draft_tensor_parallel_size", "max_model_len", "quantization", "revision", "prompt_lookup_max",
     "prompt_lookup_min", "num_speculative_tokens_per_batch_size", "disable_padded_drafter_batch", "speculative_token_tree",
-    "parallel_drafting", "enforce_eager", "load_format", "code_revision", "draft_sample_method",
+    "parallel_drafting", "enforce_eager", "load_format", "code_revision", "draft_sample_method", "rejection_sample_method",
+    "disable_by_batch_size", "suffix_decoding_max_tree_depth", "suffix_decoding_max_cached_requests",
+    "suffix_decoding_max_spec_factor", "suffix_decoding_min_token_prob", "synthetic_acceptance_rates",
+    "synthetic_acceptance_length", "use_heterogeneous_vocab", "moe_backend", "attention_backend", "acceptance_method",
 )  # fmt: skip
 METHODS = (
     "ngram",
@@ -35,16 +39,19 @@ METHODS = (
     "dflash",
     "dspark",
 )
+NEWEST = (0, 33)
+"""The newest version whose methods are all above, with those that end in _mtp."""
 _WANT_TOKENS = frozenset({"ngram", "ngram_gpu", "eagle", "eagle3", "draft_model"})
 """Methods whose draft never says how many tokens it proposes; the others may."""
 
 
-def check_vllm_speculation(command: Command) -> Iterator[Finding]:
+def check_vllm_speculation(command: Command, version: tuple[int, ...] | None) -> Iterator[Finding]:
     """Find settings of speculation that vLLM refuses, or drops."""
     read = check_json.read(command, "--speculative-config", "-sc")
     if read is None or any(one.plain.startswith("--speculative-config.") for one in command.flags):
         return
     yield from _fields(read.given, read.value)
+    yield from _method(read.given, read.value, known=version is not None and version <= NEWEST)
     yield from _tokens(read.given, read.value)
     yield from _lookup(read.given, read.value)
     yield from _parallel(command, read.given, read.value)
@@ -61,9 +68,8 @@ def _fields(given: Given, value: dict[str, Any]) -> Iterator[Finding]:
         if name not in FIELDS and near and near[0] not in value:
             right = {near[0] if one == name else one: inner for one, inner in value.items()}
             text = f"{given.name} has a field {plain(name, 60)}, which vLLM does not know; {near[0]} is like it"
-            yield pointed(
-                given, "FLAG002", Severity.FATAL, text, f"call it {near[0]}", edits=_put(given, right), seen=SEEN
-            )
+            severity = Severity.FATAL if near[0] == TOKENS else Severity.WARNING
+            yield pointed(given, "FLAG002", severity, text, f"call it {near[0]}", edits=_put(given, right), seen=SEEN)
     if "tensor_parallel_size" in value:
         right = {
             "draft_tensor_parallel_size" if one == "tensor_parallel_size" else one: inner
@@ -71,13 +77,17 @@ def _fields(given: Given, value: dict[str, Any]) -> Iterator[Finding]:
         }
         text = f"{given.name} takes no tensor_parallel_size: the draft's is draft_tensor_parallel_size"
         yield pointed(given, "FLAG002", Severity.FATAL, text, "call it so", edits=_put(given, right), seen=SEEN)
+
+
+def _method(given: Given, value: dict[str, Any], *, known: bool) -> Iterator[Finding]:
+    """Find a misspelt method; one that is only like another may be of a newer version than we know."""
     method = value.get("method")
-    if isinstance(method, str) and method not in METHODS and not method.endswith("_mtp"):
-        near = get_close_matches(method.lower().replace("-", ""), METHODS, 1, 0.8)
-        if near:
-            text = f"{given.name}: vLLM knows no method {plain(method, 40)}; {near[0]} is like it"
-            edits = _put(given, {**value, "method": near[0]})
-            yield pointed(given, "FLAG002", Severity.FATAL, text, f'"method": "{near[0]}"', edits=edits, seen=SEEN)
+    found = meant_by(method, METHODS) if isinstance(method, str) and not method.endswith("_mtp") else None
+    if found is not None:
+        text = f"{given.name}: vLLM knows no method {plain(str(method), 40)}; {found[0]} is like it"
+        edits = _put(given, {**value, "method": found[0]})
+        severity = Severity.FATAL if found[1] or known else Severity.WARNING
+        yield pointed(given, "FLAG002", severity, text, f'"method": "{found[0]}"', edits=edits, seen=SEEN)
 
 
 def _tokens(given: Given, value: dict[str, Any]) -> Iterator[Finding]:

@@ -4,6 +4,8 @@ import re
 import shlex
 from collections.abc import Iterator
 
+import msgspec
+
 from vigil.engines import registry
 from vigil.preflight.command import Command, Given
 from vigil.preflight.finding import Edit, Finding, Severity
@@ -34,23 +36,27 @@ def _word(command: Command, at: int) -> Iterator[Finding]:
     dashed = _DASHED.match(word)
     if dashed is not None and set(dashed["dashes"]) & set(DASHES):
         right = ("-" if len(dashed["name"]) == 1 else "--") + dashed["name"] + (dashed["value"] or "")
-        yield _replaced(
-            word,
-            at,
-            right,
-            f"{plain(word, 60)!r} begins with {_named(dashed['dashes'])}, which no parser takes for a flag",
-        )
-    elif _SWALLOWED.match(word) and (not before.startswith("-") or "=" in before or _SWITCH.match(before)):
-        parts = _split(word)
-        yield Finding(
-            code="FLAG001",
-            severity=Severity.FATAL,
-            text=f"{plain(word, 80)!r} is one word: the quotes around it keep the flag and its value together",
-            advice="write them as two words, without the quotes",
-            at=at,
-            edits=(Edit(at=at, drop=1, put=parts),) if parts else (),
-            seen="the words of the command",
-        )
+        text = f"{plain(word, 60)!r} begins with {_named(dashed['dashes'])}, which no parser takes for a flag"
+        advice = f"type it as {plain(right, 80)}: it was copied from a page that prettifies dashes"
+        severity = Severity.WARNING if _is_value(before) else Severity.FATAL
+        yield _words(severity, at, 1, text, advice, (right,))
+    elif _SWALLOWED.match(word) and not _is_value(before):
+        text = f"{plain(word, 80)!r} is one word: the quotes around it keep the flag and its value together"
+        yield _words(Severity.FATAL, at, 1, text, "write them as two words, without the quotes", _split(word))
+
+
+def _is_value(before: str) -> bool:
+    """Say whether what follows a word may be its value."""
+    return before.startswith("-") and "=" not in before and _SWITCH.match(before) is None
+
+
+def _words(severity: Severity, at: int, count: int, text: str, advice: str, put: tuple[str, ...]) -> Finding:  # noqa: PLR0913, PLR0917
+    """Return a finding about words that are no flags; `put` in their place, where there is something."""
+    edits = (Edit(at=at, drop=count, put=put),) if put else ()
+    seen = "the words of the command"
+    return Finding(
+        code="FLAG001", severity=severity, text=text, advice=advice, at=at, count=count, edits=edits, seen=seen
+    )
 
 
 def _named(dashes: str) -> str:
@@ -69,18 +75,6 @@ def _split(word: str) -> tuple[str, ...]:
         return tuple(shlex.split(word[:4000]))
     except ValueError:
         return ()
-
-
-def _replaced(word: str, at: int, right: str, text: str) -> Finding:
-    return Finding(
-        code="FLAG001",
-        severity=Severity.FATAL,
-        text=text,
-        advice=f"type it as {plain(right, 80)}: it was copied from a page that prettifies dashes",
-        at=at,
-        edits=(Edit(at=at, drop=1, put=(right,)),) if right != word else (),
-        seen="the words of the command",
-    )
 
 
 def _value(command: Command, given: Given) -> Iterator[Finding]:
@@ -158,16 +152,10 @@ def _shell(command: Command) -> Iterator[Finding]:
     """Find `&&`, `|`, `>` where no shell reads them: the engine gets them as arguments."""
     if command.shell:
         return
-    last = len(command.words)
-    at = next((at for at in range(command.own, last) if command.words[at] in _SHELLS), None)
+    words, last = command.words, len(command.words)
+    at = next((at for at in range(command.own, last) if words[at] in _SHELLS and not _is_value(words[at - 1])), None)
     if at is not None:
-        yield Finding(
-            code="FLAG001",
-            severity=Severity.FATAL,
-            text=f"{plain(command.words[at], 10)!r} and what follows it go to the engine as arguments: no shell reads them here",
-            advice="leave them out (--log FILE keeps the output), or start it with sh -c '...'",
-            at=at,
-            count=last - at,
-            edits=(Edit(at=at, drop=last - at),),
-            seen="the words of the command",
-        )
+        text = f"{plain(words[at], 10)!r} and what follows it go to the engine as arguments: no shell reads them here"
+        advice = "leave them out (--log FILE keeps the output), or start it with sh -c '...'"
+        found = _words(Severity.FATAL, at, last - at, text, advice, ())
+        yield msgspec.structs.replace(found, edits=(Edit(at=at, drop=last - at),))

@@ -23,7 +23,7 @@ class PortSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """A GPU, numbered as the driver does (by its place on the bus)."""
+    """A GPU, numbered as the driver does (by its place on the bus). `divided`: into parts (MIG), which are not told."""
 
     index: int
     name: str = ""
@@ -31,6 +31,7 @@ class GpuSeen(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: int | None = None
     free_bytes: int | None = None
     capability: tuple[int, int] | None = None
+    divided: bool = False
     holders: tuple[HolderSeen, ...] = ()
 
 

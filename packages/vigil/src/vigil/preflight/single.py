@@ -25,9 +25,11 @@ SINGLE: dict[str, tuple[tuple[str, ...], ...]] = {
 """Names of one flag each; several flags that add up (`--lora-paths`, `--allowed-origins`) are not here."""
 
 _WORDS = frozenset({
-    "--host", "--model-path", "--model", "-m", "--quantization", "-q", "--dtype", "--speculative-algorithm", "--attention-backend",
-    "--speculative-draft-model-path", "--speculative-draft-model", "--kv-cache-dtype", "--speculative-config", "-sc",
-    "--spec-draft-model", "--model-draft", "-md", "--spec-type", "--gpu-layers", "--n-gpu-layers", "-ngl", "--max-model-len",
+    "--host", "--model-path", "--model", "-m", "--quantization", "-q", "--dtype", "--speculative-algorithm",
+    "--attention-backend", "--speculative-draft-model-path", "--speculative-draft-model", "--kv-cache-dtype",
+    "--speculative-config", "-sc",
+    "--spec-draft-model", "--model-draft", "-md", "--spec-type", "--gpu-layers", "--n-gpu-layers", "-ngl",
+    "--max-model-len",
 })  # fmt: skip
 NUMBERS: dict[str, frozenset[str]] = {
     engine: frozenset(name for names in flags for name in names if name not in _WORDS)

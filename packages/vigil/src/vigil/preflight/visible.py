@@ -5,6 +5,7 @@ import msgspec
 from vigil.preflight.command import Command
 from vigil.preflight.ranks import Ranks, ranks_of
 from vigil.preflight.seen_host import GpuSeen, HostSeen
+from vigil.screen import hide_secrets
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -22,9 +23,9 @@ class Visible(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def variable(command: Command, host: HostSeen, name: str) -> str | None:
-    """Return a variable as the command will see it, or None where it is not set."""
+    """Return a variable as the command will see it, without secrets, or None where it is not set."""
     if name in command.env:
-        return command.env[name]
+        return hide_secrets(command.env[name])
     return host.settings.variables.get(name) if host.settings is not None else None
 
 
@@ -42,7 +43,7 @@ def for_cuda(host: HostSeen) -> bool:
 
 def visible(command: Command, host: HostSeen) -> Visible | None:
     """Return the GPUs that the command sees; None where that is not known (a part of a GPU, no look at the driver)."""
-    if host.gpus is None:
+    if host.gpus is None or any(one.divided for one in host.gpus):
         return None
     ordered = len({one.name for one in host.gpus}) <= 1 or variable(command, host, "CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
     told = variable(command, host, VISIBLE)

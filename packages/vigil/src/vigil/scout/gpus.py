@@ -13,7 +13,7 @@ MOST_HOLDERS = 16
 COMPAT = ("/usr/local/cuda/compat/libcuda.so.1", "/usr/local/cuda/compat/lib/libcuda.so.1")
 
 
-def see(_: float = 0.0) -> Dict[str, Any]:
+def see() -> Dict[str, Any]:
     """Return `gpus` (none: there is no NVIDIA GPU here), `driver`, `driver_cuda`, and `compat`."""
     found: Dict[str, Any] = {"gpus": [], "driver": driver(), "driver_cuda": None, "compat": compat()}
     try:
@@ -38,6 +38,7 @@ def _gpu(nvml: Nvml, index: int, device: Any, holders: Holders) -> Dict[str, Any
         "total_bytes": memory[0] if memory else None,
         "free_bytes": memory[1] if memory else None,
         "capability": nvml.read_capability(device),
+        "divided": nvml.read_mig(device),
         "holders": [aged(holders.tell(share.pid, used_bytes=share.used_bytes)) for share in shares],
     }
 

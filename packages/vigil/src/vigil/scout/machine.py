@@ -29,7 +29,7 @@ def see(question: "Question") -> Dict[str, Any]:
     """Return what was seen, as a `HostSeen`. What cannot be looked at is None, with a line in `troubles`."""
     outside = elsewhere(question.words)
     found: Dict[str, Any] = {"outside": outside, "troubles": []}
-    late = Late(lambda: gpus.see(DRIVER_S))
+    late = Late(gpus.see)
     _put(found, "port", lambda: port(question))
     _put(found, "settings", lambda: settings.see(question.place.env))
     if not outside:

@@ -9,7 +9,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
-from ..survey.digest import read_small
+from ..survey.digest import read_small, tail
 from ..survey.models import find
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ _OTHER_CACHES = (
     "sliding_window", "layer_types", "attention_chunk_size", "mamba_d_state", "ssm_state_size", "linear_num_key_heads",
     "hybrid_override_pattern", "layers_block_type", "full_attention_interval", "attn_type_list", "compress_ratios",
 )  # fmt: skip
+INDEX = "model.safetensors.index.json"
+END_BYTES = 4096
+_TOTAL = re.compile(rb'"total_size"\s*:\s*(\d{1,15})\b')
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf\Z")
 
 
@@ -82,10 +85,21 @@ def size_of(path: str) -> Optional[int]:
     sizes = _listing(path)
     tensors = [one for one in sizes if one[0].endswith(".safetensors")]
     plain = [one for one in tensors if not one[0].startswith("consolidated")]
+    told = _told(path) if len(plain) > 1 else None
+    if told is not None and told <= sum(size for _, size in plain):
+        return told
     for chosen in (plain, tensors, [one for one in sizes if not one[0].endswith(".safetensors")]):
         if chosen:
             return sum(size for _, size in chosen)
     return None
+
+
+def _told(folder: str) -> Optional[int]:
+    """Return the bytes that the index of the shards tells: there may be other files that nobody loads."""
+    path = os.path.join(folder, INDEX)
+    ends = (read_small(path, END_BYTES) or b"") + tail(path, END_BYTES)
+    found = _TOTAL.search(ends)
+    return int(found.group(1)) if found is not None else None
 
 
 def _listing(folder: str) -> List[Tuple[str, int]]:
@@ -104,7 +118,8 @@ def _parts(path: str) -> List[str]:
         return [path]
     stem = _SPLIT.sub("", name)
     try:
-        names = os.listdir(folder)[:MOST_ENTRIES]
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in islice(entries, MOST_ENTRIES)]
     except OSError:
         return [path]
     return [os.path.join(folder, one) for one in names if _SPLIT.search(one) and _SPLIT.sub("", one) == stem]
