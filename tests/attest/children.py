@@ -1,5 +1,6 @@
 """Python children with the attester in them, as the launcher puts it there, and a way to ask them."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -86,6 +87,9 @@ class Nursery:
         return until(lambda: found if len(found := self.ask(**request)) == count else None, f"{count} answers")
 
     def close(self) -> None:
+        for answer in self.ask(0.5):  # children of children, which hold our pipes
+            with contextlib.suppress(OSError):
+                os.kill(answer.pid, 9)
         for child in self.running:
             child.kill()
             child.communicate()

@@ -328,6 +328,7 @@ def test_program_that_closes_all_its_files_loses_no_connection_to_us(nursery: Nu
         "os.closerange(3, 100)\n"
         "doors = [socket.create_server(('127.0.0.1', 0)) for _ in range(20)]\n"
         "print('ready', flush=True)\n"
+        "import sys\nsys.stdin.readline()\n"
         "for door in doors:\n"
         "    line = socket.create_connection(door.getsockname())\n"
         "    door.settimeout(5)\n    door.accept()[0].sendall(b'mine')\n    assert line.recv(4) == b'mine'\n"
@@ -335,7 +336,10 @@ def test_program_that_closes_all_its_files_loses_no_connection_to_us(nursery: Nu
     )
     child = nursery.start(code, of="engine")
     nursery.ask(0.5)
+    assert child.stdin
     assert child.stdout
+    child.stdin.write("go\n")
+    child.stdin.flush()
     assert child.stdout.readline().strip() == "served"
 
 

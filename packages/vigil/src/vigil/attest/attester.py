@@ -100,6 +100,7 @@ def _forked() -> None:
 
 
 def _serve() -> None:
+    door: "Any" = None
     try:
         import _socket
 
@@ -117,6 +118,8 @@ def _serve() -> None:
                 talk.close()
     except BaseException:  # whatever it is: nobody in this process may hear of it
         pass
+    if door is not None:
+        door.detach()  # its descriptor may be another's by now, and must not be closed with the object
 
 
 def _open_door(_socket: "Any") -> "Optional[Any]":
@@ -135,7 +138,7 @@ def _open_door(_socket: "Any") -> "Optional[Any]":
         door = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
         door.bind(path)
         os.chmod(name, 0o600, dir_fd=handle)
-        door.listen(4)
+        door.listen(64)
     finally:
         os.close(handle)
     _door = (door.fileno(), os.fstat(door.fileno()).st_ino)
@@ -188,10 +191,11 @@ def tell(request: "Dict[str, Any]") -> "Dict[str, Any]":
         "classes": {},
         "arguments": None,
     }
-    if holders:
-        found["arguments"] = _arguments(holders, [str(one) for one in request.get("roots") or ()])
-    if classes:
-        found["classes"] = _instances(classes)
+    try:
+        found["arguments"] = _arguments(holders, [str(one) for one in request.get("roots") or ()]) if holders else None
+        found["classes"] = _instances(classes) if classes else {}
+    except Exception as error:  # the modules are told all the same
+        found["trouble"] = type(error).__name__
     found["took_s"] = round(time.monotonic() - began_s, 4)
     return found
 
@@ -261,7 +265,10 @@ def _values(thing: "Any", depth: int = 0) -> "Dict[str, Any]":
         pass
     found: "Dict[str, Any]" = {}
     for name in list(names) or list(inside):
-        value = inside[name] if name in inside else object.__getattribute__(thing, name) if names else None
+        try:
+            value = inside[name] if name in inside else object.__getattribute__(thing, name)
+        except Exception:  # a field that was never set
+            continue
         if depth < DEEPEST and (
             hasattr(type(value), "__dataclass_fields__") or hasattr(type(value), "__struct_fields__")
         ):
@@ -285,10 +292,14 @@ def _plain(value: "Any", depth: int = 0) -> "Any":
     if depth < DEEPEST and kind in (list, tuple, set, frozenset):
         return [_plain(one, depth + 1) for one in list(value)[:50]]
     if depth < DEEPEST and kind is dict:
-        return {str(name)[:TEXT_CHARS]: _plain(one, depth + 1) for name, one in list(value.items())[:50]}
+        pairs = [(name, one) for name, one in list(value.items())[:50] if type(name) in (str, int)]
+        return {str(name)[:TEXT_CHARS]: _plain(one, depth + 1) for name, one in pairs}
     if kind.__module__ in ("torch", "pathlib"):
         return str(value)[:TEXT_CHARS]
-    held = getattr(value, "__dict__", None)
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        held = None
     if type(held) is dict and "_name_" in held:  # an enum
         inner = held.get("_value_")
         return inner if type(inner) in (str, int) else held["_name_"]

@@ -9,13 +9,15 @@ import json
 import os
 import stat
 import threading
+import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from .attesters import Answer, ask
 from .exchange import Target, exchange
 from .life import ATTESTERS
-from .process import read_argv, read_bytes, read_environ, read_exe
+from .process import read_argv, read_bytes, read_environ
 from .redact import Redactor, is_secret_name
+from .stacks import files_on, find_tool, is_python
 
 MOST_FILES = 300
 MOST_CHANGED = 40
@@ -29,6 +31,8 @@ INFO_BYTES = 4 << 20
 DEEPEST = 4
 MASK = "***"
 SILENT_S = 3.0
+MOST_STACKS = 16
+STACKS_S = 8.0
 
 
 class Order(NamedTuple):
@@ -80,8 +84,13 @@ def look(  # noqa: PLR0913, PLR0917 - what an account is made of
     redactor: Redactor,
     target: Optional[Target] = None,
     key: Optional[str] = None,
+    *,
+    launched: bool = True,
 ) -> Dict[str, Any]:
-    """Return the fields of `Attested`: of the start in `folder` (None: not ours), its processes `members`, and its address."""
+    """Return the fields of `Attested`: of the start in `folder` (None: not ours), its processes `members`, and its address.
+
+    Of one that we did not start, stacks and the address are all there is to see: what stands on a stack is loaded.
+    """
     edited = _edited(folder)
     tops = {name.partition("/")[0].partition(".py")[0] for one in edited for name in [one["name"]]}
     asked = {one: os.path.realpath(one) for one in order.files if "\0" not in one}
@@ -92,9 +101,11 @@ def look(  # noqa: PLR0913, PLR0917 - what an account is made of
     book = _Book(redactor, asked)
     for answer in answers:
         book.take(answer)
+    if not answers and (order.modules or files or not launched):
+        book.look_at_stacks([pid for pid in known if is_python(pid)], files, order)
     wanted = files | {one["path"] for one in edited if one["path"]}
     found: Dict[str, Any] = {
-        "processes": _processes(answers, known, redactor),
+        "processes": _processes(answers, known, redactor, launched=launched and folder is not None),
         "edited": edited,
         "files": book.files(wanted, set(order.modules)),
         "strays": book.strays(edited),
@@ -142,6 +153,7 @@ class _Book:
         self._files: Dict[str, Dict[str, Any]] = {}
         self._of_module: Dict[str, Set[str]] = {}
         self._real: Dict[str, str] = {}
+        self._on_stacks: Set[str] = set()
         self.classes: List[Dict[str, Any]] = []
         self.arguments: List[Dict[str, Any]] = []
 
@@ -173,7 +185,7 @@ class _Book:
         entry = self._files.setdefault(
             path, {"path": path, "modules": set(), "pids": set(), "stale": set(), "unsure": True}
         )
-        entry["modules"].add(name)
+        entry["modules"].update([name] if name else [])
         entry["pids"].add(pid)
         self._of_module.setdefault(name, set()).add(path)
         if "now" not in entry:
@@ -182,6 +194,21 @@ class _Book:
             entry["unsure"] = False
             if entry["now"] != (mtime, size):
                 entry["stale"].add(pid)
+
+    def look_at_stacks(self, pids: List[int], files: Set[str], order: Order) -> None:
+        """Take in what of the wanted files, and of the engine, stands on the processes' stacks at this moment, where py-spy is there to see it."""
+        tool = find_tool(pids[0]) if pids else None
+        ends = {end: name for name in order.modules for end in _ends_of(name)}
+        homes = ["/%s/" % name for name in order.packages]
+        until_s = time.monotonic() + STACKS_S
+        for pid in pids[:MOST_STACKS] if tool else ():
+            if time.monotonic() >= until_s:
+                return
+            for file in files_on(str(tool), pid)[0]:
+                named = [name for end, name in ends.items() if file.endswith(end)]
+                if named or os.path.realpath(file) in files or any(home in file for home in homes):
+                    self._take_module(pid, named[0] if named else "", file, None, None)
+                    self._on_stacks.add(os.path.realpath(file))
 
     def _take_arguments(self, answer: Answer) -> None:
         told = answer.told.get("arguments")
@@ -197,7 +224,7 @@ class _Book:
 
     def files(self, paths: Set[str], modules: Set[str]) -> List[Dict[str, Any]]:
         """Return the files that somebody may want to know of."""
-        asked = paths | {path for name in modules for path in self._of_module.get(name, ())}
+        asked = paths | self._on_stacks | {path for name in modules for path in self._of_module.get(name, ())}
         stale = [path for path, entry in self._files.items() if entry["stale"]][:MOST_CHANGED]
         chosen = [path for path in dict.fromkeys([*sorted(asked), *stale]) if path in self._files]
         return [self._told(self._files[path]) for path in chosen[:MOST_FILES]]
@@ -228,6 +255,12 @@ class _Book:
         return found
 
 
+def _ends_of(module: str) -> List[str]:
+    """Return how the path of a module's file ends."""
+    path = "/" + module.replace(".", "/")
+    return [path + ".py", path + "/__init__.py"]
+
+
 def _stat(path: str) -> Optional[Tuple[float, int]]:
     try:
         told = os.stat(path)
@@ -252,7 +285,9 @@ def _sha256(path: str) -> str:
 # --- who answered, and who did not
 
 
-def _processes(answers: List[Answer], known: Dict[int, str], redactor: Redactor) -> List[Dict[str, Any]]:
+def _processes(
+    answers: List[Answer], known: Dict[int, str], redactor: Redactor, *, launched: bool
+) -> List[Dict[str, Any]]:
     """Return each process of the server: one that answered, or is a Python and did not, and why not."""
     answered = {answer.pid: answer for answer in answers}
     found = []
@@ -261,7 +296,7 @@ def _processes(answers: List[Answer], known: Dict[int, str], redactor: Redactor)
         title = known.get(pid) or " ".join(read_argv(pid))
         if not title:
             continue  # it ended meanwhile
-        error = _why_silent(pid) if answer is None else _WORDS.get(answer.error, "")
+        error = _why_silent(pid, launched=launched) if answer is None else _WORDS.get(answer.error, "")
         if answer is None and not error:
             continue  # no Python
         shown = redactor.clean(title)[:VALUE_CHARS]
@@ -278,10 +313,12 @@ _WORDS = {
 }
 
 
-def _why_silent(pid: int) -> str:
+def _why_silent(pid: int, *, launched: bool) -> str:
     """Return why a process has no attester; "" where it is no Python."""
-    if not os.path.basename(read_exe(pid)).startswith("python"):
+    if not is_python(pid):
         return ""
+    if not launched:
+        return "vigil did not start it, so that no attester is in it"
     if "VIGIL_ATTEST" not in dict(read_environ(pid)):
         return "it was not given the attester (its environment was replaced, or overwritten by its title)"
     options = [word for word in read_argv(pid)[1:4] if word.startswith("-") and not word.startswith("--")]
@@ -302,11 +339,11 @@ def _marks(value: Any, redactor: Redactor) -> Dict[str, str]:
 
 def account(target: Target, key: Optional[str], paths: Iterable[str], redactor: Redactor) -> Dict[str, Any]:
     """Return what the first of `paths` that answers says of the server's arguments; else why none did."""
-    error = "no path is known"
+    errors = []
     for path in paths:
         reply = exchange(target, "GET", path, INFO_S, key=key, limit=INFO_BYTES)
         if reply.status != 200:  # noqa: PLR2004
-            error = "%s: %s" % (path, reply.status or reply.error)
+            errors.append("%s: %s" % (path, reply.status or reply.error))
             continue
         try:
             told = json.loads(reply.body)
@@ -314,8 +351,8 @@ def account(target: Target, key: Optional[str], paths: Iterable[str], redactor: 
             told = None
         if isinstance(told, dict):
             return {"source": path, "values": flat(told, redactor)}
-        error = "%s: no JSON object" % path
-    return {"source": "", "values": {}, "error": error}
+        errors.append("%s: no JSON object" % path)
+    return {"source": "", "values": {}, "error": ", ".join(errors)}
 
 
 def flat(values: Any, redactor: Redactor, before: str = "", depth: int = 0) -> Dict[str, Any]:

@@ -94,8 +94,11 @@ def expectations(state: State) -> tuple[Expected, ...]:
 def warnings(state: State) -> tuple[str, ...]:
     """Return what a user wants to know without asking."""
     seen = state.attestation.seen
-    if seen is None or not _asked(state):
-        return ()
+    return warnings_of(seen) if seen is not None and _asked(state) else ()
+
+
+def warnings_of(seen: Attested) -> tuple[str, ...]:
+    """Return what a user wants to know of what the processes said."""
     return (*_strays(seen), *_edited(seen), *_stale(seen), *_silent(seen))
 
 

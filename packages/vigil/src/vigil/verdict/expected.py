@@ -13,6 +13,7 @@ from vigil.verdict.words import Expected
 ENOUGH_ACCEPTED = 1.05
 """Tokens a step of the target from which speculation counts as on and of use; 1 is none of the draft's."""
 SHOWN_VALUES = 3
+DRAFT = "speculative_config."
 FORMS = "module=NAME, file=PATH, class=NAME, arg.NAME=VALUE or speculation"
 
 
@@ -74,16 +75,15 @@ def _loaded(pids: set[int], seen: Attested) -> Judged:
 
 
 def _module(wanted: Expectation, seen: Attested) -> Judged:
-    if not _answered(seen):
-        return None, _nobody(seen)
     pids = {pid for one in seen.files if wanted.name in one.modules for pid in one.pids}
-    return _loaded(pids, seen)
+    return _loaded(pids, seen) if _answered(seen) else _on_stacks(pids, seen)
 
 
 def _file(wanted: Expectation, seen: Attested) -> Judged:
-    if not _answered(seen):
-        return None, _nobody(seen)
     found = next((one for one in seen.files if wanted.name in one.asked), None)
+    if not _answered(seen):
+        met, text = _on_stacks(set(found.pids) if found is not None else set(), seen)
+        return None, f"{text}; whether as it is on disk now, cannot be told" if met else text
     met, text = _loaded(set(found.pids) if found is not None else set(), seen)
     if found is not None and found.stale:
         old = [one for one in seen.processes if one.pid in found.stale]
@@ -107,6 +107,12 @@ def _class(wanted: Expectation, seen: Attested) -> Judged:
     if any(one.frozen for one in told if one.defined):
         return None, f"{text}; some of their objects are kept from the collector (gc.freeze) and could not be listed"
     return False, text
+
+
+def _on_stacks(pids: set[int], seen: Attested) -> Judged:
+    """Judge by the stacks alone: what stands on one is loaded, and what does not may be."""
+    have = [one for one in seen.processes if one.pid in pids]
+    return (True, f"on a stack of {named(have)}, so it is loaded there") if have else (None, _nobody(seen))
 
 
 def _nobody(seen: Attested) -> str:
@@ -133,12 +139,17 @@ def _arg(wanted: Expectation, seen: Attested) -> Judged:
 
 
 def settings_named(arguments: Arguments, name: str) -> dict[str, Value]:
-    """Return the settings of that name: whole, else those whose last part it is."""
+    """Return the settings of that name: whole, else those whose last parts it is, the least nested ones.
+
+    A draft model has a configuration of its own: its settings count where there are no others, or its own were asked for.
+    """
     plain = plain_name(name)
-    whole = {key: value for key, value in arguments.values.items() if plain_name(key) == plain}
-    return whole or {
-        key: value for key, value in arguments.values.items() if plain_name(key).rpartition(".")[2] == plain
-    }
+    known = {key: plain_name(key) for key in arguments.values}
+    found = [key for key, one in known.items() if one == plain]
+    found = found or [key for key, one in known.items() if one.endswith(f".{plain}")]
+    own = [key for key in found if not known[key].startswith(DRAFT)]
+    depth = min((known[key].count(".") for key in own or found), default=0)
+    return {key: arguments.values[key] for key in own or found if known[key].count(".") == depth}
 
 
 def plain_name(name: str) -> str:
@@ -173,13 +184,13 @@ def speculation(measured: SpeculationMeasured | None) -> Judged:
     steps = sum(one.steps or 0 for one in measured.answers)
     tokens = sum(one.tokens for one in measured.answers)
     proposed = sum(one.proposed or 0 for one in measured.answers)
-    told = f"{tokens} tokens of {len(measured.answers)} prompts, by {measured.source}" if measured.source else ""
     if not measured.source:
         return None, "nothing of its answers tells of drafts"
     if not steps and not proposed:
-        return False, f"off: tokens were made, and nothing was drafted for them ({told})"
+        return False, f"off: {tokens} tokens were made, and nothing was drafted for them, by {measured.source}"
     if not steps:
-        return None, f"how many tokens a step makes is not told ({told})"
+        return None, f"how many tokens a step makes is not told by {measured.source}"
+    told = f"{tokens} tokens in {steps} steps, by {measured.source}"
     rate = tokens / steps
     if rate > ENOUGH_ACCEPTED:
         return True, f"on: {rate:.2f} tokens a step ({told})"
