@@ -52,7 +52,7 @@ def begin(folder: str, names: str) -> None:
             loaded[path] = (told["mtime"], told["size"])
             if not _awake:
                 for mark in _marks:
-                    if mark in path:
+                    if mark in path and mark in "/" + path.rpartition("-packages/")[2]:
                         _wake()
                         break
         except Exception:

@@ -196,7 +196,7 @@ class _Book:
                 entry["stale"].add(pid)
 
     def look_at_stacks(self, pids: List[int], files: Set[str], order: Order) -> None:
-        """Take in what of the wanted files, and of the engine, stands on the processes' stacks at this moment, where py-spy is there to see it."""
+        """Take in what of the wanted files, and of the engine, stands on a stack at this moment, where py-spy can see it."""
         tool = find_tool(pids[0]) if pids else None
         ends = {end: name for name in order.modules for end in _ends_of(name)}
         homes = ["/%s/" % name for name in order.packages]
@@ -206,7 +206,7 @@ class _Book:
                 return
             for file in files_on(str(tool), pid)[0]:
                 named = [name for end, name in ends.items() if file.endswith(end)]
-                if named or os.path.realpath(file) in files or any(home in file for home in homes):
+                if named or os.path.realpath(file) in files or any(home in _inside(file) for home in homes):
                     self._take_module(pid, named[0] if named else "", file, None, None)
                     self._on_stacks.add(os.path.realpath(file))
 
@@ -253,6 +253,11 @@ class _Book:
             if away and len(away) == len(ours):
                 found.append({"package": package, "site": site, "loaded_from": os.path.dirname(min(away, key=len))})
         return found
+
+
+def _inside(path: str) -> str:
+    """Return a path below the packages' folder: an environment may itself be called as an engine is."""
+    return "/" + path.rpartition("-packages/")[2]
 
 
 def _ends_of(module: str) -> List[str]:
