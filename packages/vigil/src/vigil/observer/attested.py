@@ -373,7 +373,7 @@ def flat(values: Any, redactor: Redactor, before: str = "", depth: int = 0) -> D
             found[whole] = _shown(value, redactor)
         if len(found) >= MOST_VALUES:
             break
-    return found
+    return dict(list(found.items())[:MOST_VALUES])
 
 
 def _shown(value: Any, redactor: Redactor) -> Any:
