@@ -11,7 +11,14 @@ from vigil.scout import desk
 def asked(*models: dict[str, str], cwd: Path, env: dict[str, str] | None = None, **about: Any) -> list[dict[str, Any]]:
     """Return what was seen; it goes through JSON, as it does on its way from a host."""
     state = {"XDG_STATE_HOME": str(cwd / ".state"), "HOME": str(cwd), "HF_HOME": str(cwd / "hf"), **(env or {})}
-    request = {"engine": "vllm", "words": ["vllm", "serve"], "models": list(models), "cwd": str(cwd), "env": state, **about}
+    request = {
+        "engine": "vllm",
+        "words": ["vllm", "serve"],
+        "models": list(models),
+        "cwd": str(cwd),
+        "env": state,
+        **about,
+    }
     before = os.environ.get("XDG_STATE_HOME")
     os.environ["XDG_STATE_HOME"] = state["XDG_STATE_HOME"]
     try:

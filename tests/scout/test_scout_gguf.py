@@ -35,7 +35,11 @@ def a_file(path: Path, entries: list[bytes], tensors: list[bytes], data: int, ve
     return gguf.read(str(path), path.stat().st_size)
 
 
-LLAMA = [entry("general.architecture", 8, text("llama")), entry("llama.block_count", 4, struct.pack("<I", 30)), tokens(50)]
+LLAMA = [
+    entry("general.architecture", 8, text("llama")),
+    entry("llama.block_count", 4, struct.pack("<I", 30)),
+    tokens(50),
+]
 
 
 def test_a_whole_file_says_what_it_is(tmp_path: Path) -> None:
@@ -94,9 +98,9 @@ def test_millions_of_empty_texts_end_soon(tmp_path: Path) -> None:
     with (tmp_path / "m.gguf").open("wb") as file:
         file.write(data)
         file.truncate(64 << 20)
-    began_s = time.monotonic()
+    began_s = time.process_time()
     gguf.read(str(tmp_path / "m.gguf"), 64 << 20)
-    assert time.monotonic() - began_s < 20
+    assert time.process_time() - began_s < 20
 
 
 @given(st.binary(max_size=200))
