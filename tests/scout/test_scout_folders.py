@@ -11,6 +11,7 @@ import pytest
 
 from preflight.lists import write_safetensors
 from scout.folders_of import asked, drafted, served
+from vigil.scout import desk, headers
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64}
 
@@ -42,8 +43,6 @@ def test_a_second_look_reads_no_head_again(model: Path, monkeypatch: pytest.Monk
 
     def never(path: str, size: int) -> Any:
         pytest.fail(f"{path} was read again, {size} bytes")
-
-    from vigil.scout import headers
 
     monkeypatch.setattr(headers, "read", never)
     assert served(model) == first
@@ -79,14 +78,23 @@ def test_an_index_that_cannot_be_read_is_one_line(model: Path, text: str) -> Non
     assert len(trouble) < 200
 
 
-def test_a_pickle_is_named_and_never_opened(model: Path) -> None:
+def test_a_pickle_is_named_and_never_opened(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (model / "model.safetensors").unlink()
-    (model / "pytorch_model.bin").write_bytes(pickle.dumps(CONFIG))
-    (model / "pytorch_model.bin").chmod(0)
-    before = os.stat(model / "pytorch_model.bin").st_atime_ns
+    for name in ("pytorch_model.bin", "head.pt", "old.ckpt", "more.pkl"):
+        (model / name).write_bytes(pickle.dumps(CONFIG))
+    opened: list[str] = []
+    really = os.open
+
+    def watched(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        opened.append(str(path))
+        return really(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", watched)
     seen = served(model)
-    assert (seen["pickles"], seen["files"]) == (["pytorch_model.bin"], [])
-    assert os.stat(model / "pytorch_model.bin").st_atime_ns == before
+    assert seen["pickles"] == ["head.pt", "more.pkl", "old.ckpt", "pytorch_model.bin"]
+    assert seen["files"] == []
+    assert str(model / "config.json") in opened
+    assert not [path for path in opened if path.endswith((".bin", ".pt", ".ckpt", ".pkl"))]
 
 
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"a": ' * 100_000, "\x00", '{"a": ' + "9" * 10_000 + "}", "[1]"])
@@ -120,8 +128,8 @@ def test_texts_and_lists_without_end_are_cut(model: Path) -> None:
 
 def test_pipes_and_loops_in_a_folder_hold_nothing_up(model: Path) -> None:
     os.mkfifo(model / "model-00001-of-00002.safetensors")
-    os.symlink("loop.safetensors", model / "loop.safetensors")
-    os.symlink("/nowhere/at/all", model / "gone.safetensors")
+    (model / "loop.safetensors").symlink_to("loop.safetensors")
+    (model / "gone.safetensors").symlink_to("/nowhere/at/all")
     (model / "config.json").unlink()
     os.mkfifo(model / "config.json")
     troubles = {one["name"]: one["trouble"] for one in served(model)["files"]}
@@ -133,11 +141,11 @@ def test_pipes_and_loops_in_a_folder_hold_nothing_up(model: Path) -> None:
 def test_a_folder_of_very_many_files_is_bounded_and_says_so(model: Path) -> None:
     for one in range(20_100):
         (model / f"f{one}.safetensors").touch()
-    began_s = time.monotonic()
+    began_s = time.process_time()
     seen = served(model)
     assert seen["more"]
     assert len(seen["files"]) == 1000
-    assert time.monotonic() - began_s < 10
+    assert time.process_time() - began_s < 10
 
 
 def test_a_model_that_is_not_there_is_told_with_what_lies_beside(model: Path) -> None:
@@ -153,8 +161,6 @@ def test_a_variable_or_a_shell_that_goes_elsewhere_makes_a_path_unsure(tmp_path:
 
 
 def test_a_command_in_a_container_has_no_models_here(tmp_path: Path) -> None:
-    from vigil.scout import desk
-
     words = ["docker", "run", "image", "vllm", "serve", "/models/m"]
     request = {
         "engine": "vllm",

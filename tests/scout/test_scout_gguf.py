@@ -98,9 +98,9 @@ def test_millions_of_empty_texts_end_soon(tmp_path: Path) -> None:
     with (tmp_path / "m.gguf").open("wb") as file:
         file.write(data)
         file.truncate(64 << 20)
-    began_s = time.monotonic()
+    began_s = time.process_time()
     gguf.read(str(tmp_path / "m.gguf"), 64 << 20)
-    assert time.monotonic() - began_s < 20
+    assert time.process_time() - began_s < 20
 
 
 @given(st.binary(max_size=200))

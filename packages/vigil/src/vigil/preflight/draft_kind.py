@@ -66,8 +66,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_llama(self) -> bool:
         """Whether both engines load it with their class for Llama's EAGLE-3 drafts, whose parts are known here."""
-        names = architectures(self.config)
-        return self.config.get("model_type") in {"llama", None} and all(one in OF_LLAMA for one in names)
+        names, kind = architectures(self.config), self.config.get("model_type")
+        return (kind is None or kind == "llama") and all(one in OF_LLAMA for one in names)
 
     @property
     def quantised(self) -> bool:
