@@ -53,7 +53,7 @@ class Place:
     def up(self, *options: str, flags: tuple[str, ...] = (), name: str = "s") -> tuple[int, dict[str, Any]]:
         self.names.append(name)
         code, out = self.vigil(
-            "up", "--json", "--name", name, "--env", "PYTHONPATH=", *options, "--", *self.command(*flags)
+            "up", "--no-check", "--json", "--name", name, "--env", "PYTHONPATH=", *options, "--", *self.command(*flags)
         )
         return code, json.loads(out)
 

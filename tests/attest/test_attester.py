@@ -2,6 +2,7 @@
 
 import ast
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -343,11 +344,16 @@ def test_program_that_closes_all_its_files_loses_no_connection_to_us(nursery: Nu
     assert child.stdout.readline().strip() == "served"
 
 
+def stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 def test_stopped_process_is_silent_and_the_others_are_heard(nursery: Nursery) -> None:
     nursery.module("engine/__init__.py")
     first, second = (nursery.start(IMPORTED, of="engine") for _ in range(2))
     nursery.answers(2)
-    os.kill(first.pid, 19)
+    os.kill(first.pid, signal.SIGSTOP)
+    until(lambda: stopped(first.pid), "its standing still")
     answers = {one.pid: one.error for one in nursery.ask(1.0)}
 
     assert answers == {first.pid: "silent", second.pid: ""}

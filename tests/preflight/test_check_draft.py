@@ -72,11 +72,11 @@ def findings(
     words = (
         SGLANG.split()
         if engine == "sglang"
-        else ["vllm", "serve", "m", flag, json.dumps({"method": "eagle3", "model": "d"})]
+        else ["vllm", "serve", "m", flag, json.dumps({"method": "eagle3", "model": "d", "num_speculative_tokens": 3})]
     )
     command = Command(words=tuple(words), own=3 if engine == "sglang" else 2, engine=engine)
     report = examine(command, Sight(parser=ParserSeen(version=version), models=(whole, draft)))
-    return {one.code: one for one in report.findings if one.code != "FILE005"}
+    return {one.code: one for one in report.findings if one.code not in {"FILE005", "SPEC005"}}
 
 
 @pytest.mark.parametrize("version", ["0.4.9", "0.5.2", "0.5.10", "0.5.12", "0.5.23"])

@@ -33,7 +33,9 @@ def check_flags(command: Command, sight: Sight) -> Iterator[Finding]:
         return
     grammar = grammar_of(command.engine, basis.flags, command.words, command.own)
     held = Held(basis=basis, grammar=grammar, command=command)
-    for problem in problems(grammar, command.words, command.own):
+    for problem in problems(grammar, command.words, command.own, command.end if command.shell else None):
+        if problem.at is not None and command.end is not None and problem.at >= command.end:
+            continue  # a shell's words without a shell: `check_values` says so once
         yield _TELLERS.get(problem.wrong, about_value)(problem, held)
 
 
