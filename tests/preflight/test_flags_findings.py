@@ -135,6 +135,12 @@ def test_a_script_of_the_engines_name_may_take_what_it_likes() -> None:
     assert not report.fatal
 
 
+def test_a_script_that_was_only_said_to_be_an_engine_has_its_own_words() -> None:
+    command = Command(words=("./serve.sh", "--nothing", "x"), own=0, engine="sglang")
+
+    assert examine(command, Sight()).findings == ()
+
+
 def test_a_broken_parser_is_fatal_with_its_place() -> None:
     told = Broken(
         kind="SyntaxError", text="SyntaxError: invalid syntax", file="/v/server_args.py", line=701, edited=True

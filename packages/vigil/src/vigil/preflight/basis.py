@@ -78,8 +78,11 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def basis_of(command: Command, sight: Sight) -> Basis | None:
-    """Return what to hold a command's flags against, or None where nothing is known of its engine."""
-    if command.engine not in ENGINES:
+    """Return what to hold a command's flags against, or None where nothing is known of its engine, or of where its words begin.
+
+    An engine that was only named (`--engine`) runs behind a script, whose words are its own.
+    """
+    if command.engine not in ENGINES or not command.own:
         return None
     table, parser = table_of(command.engine), sight.parser
     if parser is not None and parser.how is not None and parser.flags and _meant(command, parser):
