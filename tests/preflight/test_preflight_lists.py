@@ -4,22 +4,19 @@ Folders are made and seen by the scout; flags are held against the table of the 
 the case says over it.
 """
 
-import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
+from preflight.hosts import host_of
 from preflight.lists import Case, cases
 from vigil.plan import Plan
 from vigil.preflight import Command, Report, Sight, examine
-from vigil.preflight.seen_host import HostSeen
 from vigil.scout import desk
 from vigil.supervise.ahead import command_of, question_of, sight_of
 
-PLAIN_HOST = Path(__file__).parent / "plain_host.json"
 CASES = cases()
 BROKEN = [case for case in CASES if case.code]
 GOOD = [case for case in CASES if not case.code]
@@ -34,16 +31,12 @@ def report(case: Case, here: Path) -> Report:
 
 
 def sight(case: Case, plan: Plan, command: Command) -> Sight:
-    """Return what the scout sees of the case's folders, on a plain host."""
+    """Return what the scout sees of the case's folders, on a plain host; a case without any speaks of no folder."""
+    if not (case.files or case.tensors or case.look):
+        return Sight(host=host_of(case.host, case.version))
     asked = {**question_of(plan, command, deep=False), "parts": ["models"]}
     seen = desk.answer(desk.question_of(asked), ["models"])
-    return msgspec.structs.replace(sight_of(seen), host=host(case))
-
-
-def host(case: Case) -> HostSeen:
-    """Return a plain host with what the case says over it."""
-    plain: dict[str, Any] = json.loads(PLAIN_HOST.read_text("utf-8")) if PLAIN_HOST.is_file() else {}
-    return msgspec.convert({**plain, **case.host}, HostSeen)
+    return msgspec.structs.replace(sight_of(seen), host=host_of(case.host, case.version))
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
@@ -60,7 +53,7 @@ def test_a_broken_command_is_refused_with_its_correction(
     corrected = case.corrected.replace("{here}", str(tmp_path))
     if corrected:
         assert found.corrected is not None, [(one.text, one.advice) for one in found.findings]
-        assert f" {shlex.join(shlex.split(corrected))} " in f" {shlex.join(found.corrected)} "
+        assert corrected in " ".join(found.corrected) or corrected in shlex.join(found.corrected)
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.name)

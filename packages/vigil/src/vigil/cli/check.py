@@ -11,7 +11,10 @@ from vigil.cli.checks import checked
 from vigil.cli.options import environment
 
 REFUSED = 3
-CommandLine = Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The server's command line.")]
+CommandLine = Annotated[
+    list[str] | None, typer.Argument(metavar="-- COMMAND...", help="The server's command line.", show_default=False)
+]
+Explain = Annotated[str | None, typer.Option("--explain", metavar="CODE", help="Print what a code means, and stop.")]
 Deep = Annotated[
     bool, typer.Option("--deep", help="Also what takes seconds: every tensor's header, hashes of the engine's files.")
 ]
@@ -24,7 +27,7 @@ EngineVersion = Annotated[
 
 
 def command(
-    words: CommandLine,
+    words: CommandLine = None,
     on: options.On = None,
     reach: options.ReachOption = None,
     env: options.Env = None,
@@ -33,15 +36,22 @@ def command(
     engine: options.Engine = None,
     engine_version: EngineVersion = None,
     deep: Deep = False,
+    explain: Explain = None,
     json: options.Json = False,
 ) -> None:
     """Say what a command would die of on its host, and how it would be right; nothing is started."""
-    from vigil.cli.findings import hidden, text_of
+    from vigil.cli.findings import explained, hidden, text_of
     from vigil.cli.flags import release_of
+    from vigil.errors import UsageError
     from vigil.plan import Plan
     from vigil.screen import plain_json
     from vigil.supervise.ahead import check
 
+    if explain is not None:
+        print(explained(explain))
+        return
+    if not words:
+        raise UsageError("nothing to check: vigil check [OPTIONS] -- COMMAND...")
     plan = Plan(
         command=tuple(words),
         env=environment(env, env_file),

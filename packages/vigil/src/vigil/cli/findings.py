@@ -5,6 +5,7 @@ import shlex
 from msgspec.structs import replace
 
 from vigil.cli.render import wrapped
+from vigil.errors import UsageError
 from vigil.preflight import Finding, Report
 from vigil.preflight.finding import kinds
 from vigil.screen import hide_in_command, hide_secrets, plain
@@ -46,6 +47,14 @@ def _head(report: Report) -> str:
         return f"nothing found that it would die of{engine}"
     what = [f"{fatal} it would die of" if fatal else "", f"{others} to know" if others else ""]
     return f"{', '.join(filter(None, what))}{engine}"
+
+
+def explained(code: str) -> str:
+    """Return what a code means; raise `UsageError` for one that there is not."""
+    kind = kinds().get(code.strip().upper())
+    if kind is None:
+        raise UsageError(f"there is no finding {plain(code, 40)!r}: one of {', '.join(sorted(kinds()))}")
+    return "\n".join([f"{kind.code}  {kind.title}", "", *wrapped(kind.because)])
 
 
 def lines_of(finding: Finding, words: tuple[str, ...]) -> list[str]:

@@ -97,7 +97,13 @@ class _Gathering:
             groups = tuple((k, v or "") for k, v in match.groupdict().items()) if match else ()
             shown = self.log.last_before(needle.when.back, index) if needle.when.back else None
             self.by_line[index] = Candidate(
-                index=index, rule=needle.rule, when=needle.when, groups=groups, level=needle.level, shown=shown
+                index=index,
+                rule=needle.rule,
+                when=needle.when,
+                groups=groups,
+                level=needle.level,
+                shown=shown,
+                kind=needle.when.kind,
             )
 
     def _holds(self, needle: Needle, index: int) -> bool:

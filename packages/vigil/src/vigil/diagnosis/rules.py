@@ -40,8 +40,8 @@ class AdviceFor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One way to see the failure.
 
-    `text` stands in the line as it is, and `pattern` (on the line without its prefix) matches too. `engines`, `advice`
-    and `advice_for` replace the rule's own where given.
+    `text` stands in the line as it is, and `pattern` (on the line without its prefix) matches too. `engines`, `advice`,
+    `advice_for` and `kind` replace the rule's own where given.
 
     Conditions, all of which must hold: `stage`, the attempt was in one of these when the line came; `after`, one of
     these texts stands in an earlier line, of which one matches `above`; `unless`, none of these stands in a line soon
@@ -66,6 +66,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     relayed: bool = False
     lasting: bool = False
     repeated: bool = False
+    kind: str = ""
     back: tuple[str, ...] = ()
 
     @property

@@ -153,6 +153,9 @@ TABLE = EngineTable(
         running=("vllm:num_requests_running",),
         waiting=("vllm:num_requests_waiting",),
         tokens_total=("vllm:generation_tokens_total", "vllm:generation_tokens"),
+        drafts=("vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_drafts"),
+        proposed=("vllm:spec_decode_num_draft_tokens_total", "vllm:spec_decode_num_draft_tokens"),
+        accepted=("vllm:spec_decode_num_accepted_tokens_total", "vllm:spec_decode_num_accepted_tokens"),
     ),
     key_flags=("--api-key",),
     key_variables=("VLLM_API_KEY",),
@@ -160,6 +163,12 @@ TABLE = EngineTable(
     model_flags=("--model",),
     draft_flags=("--speculative-model", "--speculative-config.model", "--tokenizer"),
     draft_configs=("--speculative-config", "-sc"),
+    imports_as=("vllm",),
+    argument_classes=("VllmConfig",),
+    argument_roots=("vllm.config.vllm:_current_vllm_config", "vllm.config:_current_vllm_config"),
+    measured_by="/v1/completions",
+    info_paths=("/server_info?config_format=json", "/server_info"),  # with VLLM_SERVER_DEV_MODE=1 only
+    environment=("VLLM_", "NCCL_", "CUDA_VISIBLE_DEVICES", "RANK", "LOCAL_RANK", "WORLD_SIZE"),
     packages=("vllm", "vllm-flash-attn", *PATCHED),
     model_position=True,
     default_host="0.0.0.0",  # noqa: S104 - a fact about vLLM: without --host it binds everywhere

@@ -40,7 +40,7 @@ _ERRORS: dict[str, type[VigilError]] = {
 }
 
 # What one verb alone loads, and late.
-_BESIDES = {"launch": (("survey", "snapshot"),), "around": (("survey", "around"),)}
+_BESIDES = {"launch": (("survey", "snapshot"),), "around": (("survey", "around"),), "attest": (("survey", "attested"),)}
 
 
 async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any) -> dict[str, Any]:

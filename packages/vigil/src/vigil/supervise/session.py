@@ -8,7 +8,7 @@ from vigil.engines import address, asks_speculation, detect, detect_text, served
 from vigil.facts import AnyFact, LogGrew, MainStarted
 from vigil.plan import Plan
 from vigil.screen import hide_in_command
-from vigil.verdict import Asked, Effect, State, Verdict, report, step
+from vigil.verdict import Asked, Effect, State, Verdict, read_expectation, report, step
 
 
 class Session:
@@ -70,6 +70,7 @@ def asked_of(plan: Plan, engine: EngineTable, slowest_quiet_s: dict[str, float],
         serves=url is not None and not plan.job,
         model=plan.model or (served_model(plan.command) if plan.command else None),
         speculation=plan.speculation or (bool(plan.command) and asks_speculation(engine, plan.command)),
+        expect=tuple(map(read_expectation, plan.expect)),
         log=plan.log,
         host=plan.host,
         url=url,
