@@ -25,7 +25,7 @@ def checked(text: str, *, version: str | None = None, parser: ParserSeen | None 
 
 
 def flags_of(report: Report) -> list[Finding]:
-    return [one for one in report.findings if one.code in {"FLAG001", "FLAG002", "FLAG005", "PARSE001"}]
+    return [one for one in report.findings if one.code in {"FLAG001", "FLAG002", "FLAG006", "PARSE001"}]
 
 
 def corrected(text: str, version: str) -> str:

@@ -33,7 +33,9 @@ def check_flags(command: Command, sight: Sight) -> Iterator[Finding]:
         return
     grammar = grammar_of(command.engine, basis.flags, command.words, command.own)
     held = Held(basis=basis, grammar=grammar, command=command)
-    for problem in problems(grammar, command.words, command.own):
+    for problem in problems(grammar, command.words, command.own, command.end):
+        if problem.wrong is Wrong.NO_VALUE and (problem.at or 0) + 1 == command.end:
+            continue  # its value looks like a word of the shell's: `-r '|'`
         yield _TELLERS.get(problem.wrong, about_value)(problem, held)
 
 

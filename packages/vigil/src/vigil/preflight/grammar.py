@@ -71,9 +71,9 @@ def grammar_of(engine: str, specs: Sequence[FlagSpec], words: Sequence[str], own
     return Grammar(flags=flags, positional=1 if own and words[own - 1] == "serve" else 0, leading=True)
 
 
-def problems(grammar: Grammar, words: Sequence[str], own: int) -> Iterator[Problem]:
-    """Yield what the parser would stumble over, in the order of the words."""
-    end = _end(words, own)
+def problems(grammar: Grammar, words: Sequence[str], own: int, end: int | None = None) -> Iterator[Problem]:
+    """Yield what the parser would stumble over, in the order of the words: those from `own` on, to `end`."""
+    end = len(words) if end is None else end
     if grammar.plain_c:
         yield from _problems_in_c(grammar, words, own, end)
         return
@@ -317,9 +317,3 @@ def _redirection(words: Sequence[str], index: int) -> int:
     """Return how many words a shell's redirection takes here: 0 where there is none."""
     found = _REDIRECTED.match(words[index])
     return 0 if found is None else 1 if found.group(2) or found.group(1) else 2
-
-
-def _end(words: Sequence[str], own: int) -> int:
-    """Return where the engine's words end: at a sign of the shell's."""
-    ends = {";", "&", "&&", "|", "||", "(", ")"}
-    return next((index for index in range(own, len(words)) if words[index] in ends), len(words))
