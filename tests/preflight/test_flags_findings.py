@@ -147,7 +147,7 @@ def test_a_broken_parser_is_fatal_with_its_place() -> None:
     )
     parser = ParserSeen(interpreter="/v/bin/python", version="0.5.10", broken=told)
 
-    (one,) = checked("sglang serve m", parser=parser).fatal
+    (one,) = checked("sglang serve m --my-patch 3", parser=parser).fatal
 
     assert one.code == "PARSE001"
     assert "/v/server_args.py, line 701" in one.text

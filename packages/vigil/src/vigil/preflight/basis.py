@@ -85,6 +85,8 @@ def basis_of(command: Command, sight: Sight) -> Basis | None:
     if command.engine not in ENGINES or not command.own:
         return None
     table, parser = table_of(command.engine), sight.parser
+    if parser is not None and parser.broken is not None and not parser.flags:
+        return None  # whatever its files were meant to say now, the table of another state of them does not know it
     if parser is not None and parser.how is not None and parser.flags and _meant(command, parser):
         return Basis(
             engine=command.engine,
