@@ -25,7 +25,7 @@ def checked(text: str, *, version: str | None = None, parser: ParserSeen | None 
 
 
 def flags_of(report: Report) -> list[Finding]:
-    return [one for one in report.findings if one.code in {"FLAG001", "FLAG002", "FLAG005", "PARSE001"}]
+    return [one for one in report.findings if one.code in {"FLAG001", "FLAG002", "FLAG006", "PARSE001"}]
 
 
 def corrected(text: str, version: str) -> str:
@@ -135,13 +135,19 @@ def test_a_script_of_the_engines_name_may_take_what_it_likes() -> None:
     assert not report.fatal
 
 
+def test_a_script_that_was_only_said_to_be_an_engine_has_its_own_words() -> None:
+    command = Command(words=("./serve.sh", "--nothing", "x"), own=0, engine="sglang")
+
+    assert examine(command, Sight()).findings == ()
+
+
 def test_a_broken_parser_is_fatal_with_its_place() -> None:
     told = Broken(
         kind="SyntaxError", text="SyntaxError: invalid syntax", file="/v/server_args.py", line=701, edited=True
     )
     parser = ParserSeen(interpreter="/v/bin/python", version="0.5.10", broken=told)
 
-    (one,) = checked("sglang serve m", parser=parser).fatal
+    (one,) = checked("sglang serve m --my-patch 3", parser=parser).fatal
 
     assert one.code == "PARSE001"
     assert "/v/server_args.py, line 701" in one.text

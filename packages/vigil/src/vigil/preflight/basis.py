@@ -78,10 +78,15 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def basis_of(command: Command, sight: Sight) -> Basis | None:
-    """Return what to hold a command's flags against, or None where nothing is known of its engine."""
-    if command.engine not in ENGINES:
+    """Return what to hold a command's flags against, or None where nothing is known of its engine, or of where its words begin.
+
+    An engine that was only named (`--engine`) runs behind a script, whose words are its own.
+    """
+    if command.engine not in ENGINES or not command.own:
         return None
     table, parser = table_of(command.engine), sight.parser
+    if parser is not None and parser.broken is not None and not parser.flags:
+        return None  # whatever its files were meant to say now, the table of another state of them does not know it
     if parser is not None and parser.how is not None and parser.flags and _meant(command, parser):
         return Basis(
             engine=command.engine,

@@ -63,5 +63,5 @@ def _broken(command: Command, sight: Sight) -> Iterator[Finding]:
         severity=Severity.FATAL if sure else Severity.WARNING,
         text=f"{where}{broken.text}",
         advice=advice if sure else unsure,
-        seen=f"its own parser, made by {sight.parser.interpreter if sight.parser is not None else None}",
+        seen=f"the installed parser, {sight.parser.interpreter if sight.parser is not None else None}",
     )

@@ -37,7 +37,7 @@ def about_retired(problem: Problem, held: Held) -> Finding:
     basis = held.basis
     instead = problem.spec.instead if problem.spec is not None else ""
     return Finding(
-        code="FLAG005",
+        code="FLAG006",
         severity=Severity.NOTE,
         at=problem.at,
         text=f"{basis.title} still takes {problem.name}, and says that it will not for long",

@@ -7,28 +7,31 @@ look is a deep one. What was learnt is kept, with the hashes of the files that i
 
 import ast
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
 
 from ..survey.edited import read_record
 from ..survey.interpreter import Program, elsewhere, find
-from ..survey.packages import Package, python_of
-from . import parser_kept, sglang_source, vllm_source
-from .parser_asked import ask
-from .parser_help import see_help
+from ..survey.packages import Package, Python, python_of
+from . import parser_kept
 from .parser_place import Engine, find_engine, text_of
-from .sglang_source import Source
 
 if TYPE_CHECKING:
     from .desk import Question
+    from .sglang_source import Source
 
-_READERS = {"sglang": sglang_source.read, "vllm": vllm_source.read}
+# What reads and what asks is imported where nothing is kept: on a host, each module is compiled anew when it is imported.
 
 
 class Reading(NamedTuple):
-    """What the source says. `source` None: it cannot be read. `twice`: the second flag of a name, as (name, file, line)."""
+    """What the source says. `source` None: it cannot be read.
 
-    source: Optional[Source]
-    twice: Optional["tuple[str, str, int]"]
+    `twice`: the second flag of a name, as (name, file, line); `error`: (file, what in it is no Python).
+    """
+
+    source: "Optional[Source]"
+    twice: Optional["tuple[str, str, int]"] = None
+    error: Optional["tuple[str, SyntaxError]"] = None
 
 
 def see(question: "Question") -> Dict[str, Any]:
@@ -39,8 +42,10 @@ def see(question: "Question") -> Dict[str, Any]:
         why = "it runs in a container, or on another host" if outside else "the program of the command was not found"
         return {"trouble": why}
     if question.engine == "llamacpp":
+        from .parser_help import see_help  # noqa: PLC0415
+
         return see_help(program)
-    if question.engine not in _READERS:
+    if question.engine not in {"sglang", "vllm"}:
         return {}
     if not program.python:
         return {"trouble": "%s is no Python program" % program.path}
@@ -59,24 +64,35 @@ def _see_python(question: "Question", program: Program) -> Dict[str, Any]:
     kept = parser_kept.load(key)
     if kept is not None and (kept.get("how") == "asked" or not question.deep):
         return {**kept, **base, "kept": True}
-    found = {**_look(question, program, engine, python.prefix), **base}
+    found = {**_look(question, program, engine, python), **base}
     if found.get("how") is not None or found.get("broken") is not None:
         parser_kept.save(key, found)
     return found
 
 
-def _look(question: "Question", program: Program, engine: Engine, prefix: str) -> Dict[str, Any]:
+def _look(question: "Question", program: Program, engine: Engine, python: Python) -> Dict[str, Any]:
     reading = _read(question.engine, engine)
-    edited = _edited(engine, prefix, list(engine.files))
+    edited = _edited(engine, python.prefix, list(engine.files))
     source = reading.source
     if source is not None and not (source.unread or reading.twice or edited or question.deep):
         return {"how": "read", "flags": _plain(source), "files": {}}
+    if reading.error is not None and python.version is not None and _is_ours(python.version):
+        path, error = reading.error
+        broken = {
+            "kind": type(error).__name__,
+            "text": "%s: %s" % (type(error).__name__, error.msg),
+            "line": error.lineno,
+        }
+        broken.update(file=os.path.join(engine.folder, path), edited=path in edited)
+        return {"broken": broken, "edited": edited, "files": {}}
+    from .parser_asked import ask  # noqa: PLC0415
+
     asked = ask(question.engine, program, question.place, engine)
     found: Dict[str, Any] = {"edited": edited, "files": asked.files}
     if asked.flags is not None:
         return {**found, "how": "asked", "flags": asked.flags}
     if asked.broken is not None:
-        found["broken"] = _broken(asked.broken, reading, engine, prefix)
+        found["broken"] = _broken(asked.broken, reading, engine, python.prefix)
     if asked.trouble:
         found["trouble"] = asked.trouble
     if source is not None:
@@ -84,19 +100,29 @@ def _look(question: "Question", program: Program, engine: Engine, prefix: str) -
     return found
 
 
+def _is_ours(version: str) -> bool:
+    """Tell whether the engine's Python has the grammar that ours has: what we cannot parse, it cannot either."""
+    return version.split(".")[:2] == [str(one) for one in sys.version_info[:2]]
+
+
 def _read(name: str, engine: Engine) -> Reading:
     """Return what the source says. What this Python cannot parse, the engine's own may."""
+    from . import sglang_source, vllm_source  # noqa: PLC0415
+
     trees: Dict[str, ast.Module] = {}
+    path = ""
     try:
         for path, text in engine.files.items():
             trees[path] = ast.parse(text)
-        source = _READERS[name](trees)
-    except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError):
-        return Reading(None, None)
+        source = (sglang_source if name == "sglang" else vllm_source).read(trees)
+    except SyntaxError as error:
+        return Reading(None, error=(path, error))
+    except (ValueError, KeyError, RecursionError, MemoryError):
+        return Reading(None)
     return Reading(source, _twice(source))
 
 
-def _twice(source: Source) -> Optional["tuple[str, str, int]"]:
+def _twice(source: "Source") -> Optional["tuple[str, str, int]"]:
     seen: Dict[str, int] = {}
     for flag in source.flags:
         for name in flag["names"]:
@@ -106,7 +132,7 @@ def _twice(source: Source) -> Optional["tuple[str, str, int]"]:
     return None
 
 
-def _plain(source: Source) -> List[Dict[str, Any]]:
+def _plain(source: "Source") -> List[Dict[str, Any]]:
     return [{key: value for key, value in flag.items() if key not in {"file", "line"}} for flag in source.flags]
 
 

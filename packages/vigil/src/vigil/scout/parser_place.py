@@ -7,8 +7,24 @@ from typing import Dict, List, NamedTuple, Optional
 from ..survey.digest import read_small
 from ..survey.interpreter import Place
 from ..survey.packages import Package, origin
-from . import sglang_source, vllm_source
 
+SGLANG_MAIN = "srt/server_args.py"
+VLLM_MAIN = "engine/arg_utils.py"
+VLLM_FRONTENDS = (
+    "entrypoints/common/cli_args.py",
+    "entrypoints/launchers/cli_args.py",
+    "entrypoints/openai/cli_args.py",
+)
+_WANTED = {
+    "sglang": (
+        SGLANG_MAIN,
+        "srt/arg_groups/argparse_actions.py",
+        "srt/arg_groups/choices.py",
+        "srt/arg_groups/arg_utils.py",
+    ),
+    "vllm": (VLLM_MAIN, *VLLM_FRONTENDS),
+}
+_FOLDERS = {"sglang": ("srt/arg_groups/fields",), "vllm": ("config", "config.py")}
 FILE_BYTES = 4 << 20
 MOST_FILES = 200
 MOST_ENTRIES = 20000
@@ -33,7 +49,7 @@ def find_engine(name: str, sites: List[str], place: Place, *, from_cwd: bool) ->
     """Return the engine that an interpreter with these sites would import, or None."""
     infos = [(site, *found) for site in sites for found in _infos(name, site)]
     version = infos[0][2] if infos else None
-    main = sglang_source.MAIN if name == "sglang" else vllm_source.MAIN
+    main = _WANTED[name][0]
     for root in [place.cwd] * from_cwd + sites:
         folder = os.path.join(root, name)
         if os.path.isfile(os.path.join(folder, main)):
@@ -71,9 +87,8 @@ def _checkout(name: str, package: Package) -> Optional[str]:
 
 
 def _files(name: str, folder: str) -> Dict[str, str]:
-    wanted = list(sglang_source.FILES) if name == "sglang" else [vllm_source.MAIN, *vllm_source.FRONTENDS]
-    below = (sglang_source.FIELDS,) if name == "sglang" else vllm_source.CONFIGS
-    for one in below:
+    wanted = list(_WANTED[name])
+    for one in _FOLDERS[name]:
         path = os.path.join(folder, one)
         wanted += [one] if path.endswith(".py") else _below(folder, path)
     texts = {path: text_of(os.path.join(folder, path)) for path in wanted[:MOST_FILES]}

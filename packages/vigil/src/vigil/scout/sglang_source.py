@@ -7,15 +7,8 @@ import ast
 from typing import Dict, List, NamedTuple, Optional
 
 from .literals import Flag, Names, calls, choices_of, default_of, flag_of, put, value_of, words_of
+from .parser_place import SGLANG_MAIN as MAIN
 
-MAIN = "srt/server_args.py"
-FILES = (
-    MAIN,
-    "srt/arg_groups/argparse_actions.py",
-    "srt/arg_groups/choices.py",
-    "srt/arg_groups/arg_utils.py",
-)
-FIELDS = "srt/arg_groups/fields"
 _PLAIN = {"int": "int", "float": "float"}
 
 

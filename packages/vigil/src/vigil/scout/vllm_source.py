@@ -20,11 +20,10 @@ from .literals import (
     value_of,
     words_of,
 )
+from .parser_place import VLLM_FRONTENDS as FRONTENDS
+from .parser_place import VLLM_MAIN as MAIN
 from .sglang_source import Source
 
-MAIN = "engine/arg_utils.py"
-FRONTENDS = ("entrypoints/common/cli_args.py", "entrypoints/launchers/cli_args.py", "entrypoints/openai/cli_args.py")
-CONFIGS = ("config", "config.py")
 # Their numbers may be written as 1k, 2M; which of them do differs between versions, so that all are let pass.
 SIZES = frozenset({
     "max_model_len", "max_num_batched_tokens", "max_num_scheduled_tokens", "kv_cache_memory_bytes", "max_num_queued_tokens",
