@@ -83,7 +83,7 @@ def test_server_without_an_attester_is_ready_at_once() -> None:
 def test_expected_things_are_named_when_they_are_asked_for() -> None:
     play = served("module=a.b", "file=/x.py", "class=C", "arg.n=1", "speculation")
     asked = [one for one in play.effects if isinstance(one, Attest | MeasureSpeculation)]
-    assert asked == [Attest(modules=("a.b",), files=("/x.py",), classes=("C",)), MeasureSpeculation()]
+    assert asked == [Attest(modules=("a.b",), files=("/x.py",), classes=("C",), arguments=True), MeasureSpeculation()]
 
 
 # --- warnings
@@ -259,6 +259,12 @@ def test_expectations_of_a_server_that_died_are_not_told() -> None:
 
     assert play.verdict.word is Word.CRASHED
     assert play.verdict.expectations == ()
+
+
+def test_secret_cannot_be_expected_and_is_not_repeated() -> None:
+    with pytest.raises(ValueError, match="a secret is never told") as refused:
+        read_expectation("arg.api_key=verysecret")
+    assert "verysecret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["", "module", "module=", "arg.=1", "arg.x", "arg.x=", "classes=C", "speculation=on"])

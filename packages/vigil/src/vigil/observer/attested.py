@@ -29,6 +29,7 @@ VALUE_CHARS = 400
 INFO_S = 5.0
 INFO_BYTES = 4 << 20
 DEEPEST = 4
+LARGEST = 1 << 63
 MASK = "***"
 SILENT_S = 3.0
 MOST_STACKS = 16
@@ -114,7 +115,19 @@ def look(  # noqa: PLR0913, PLR0917 - what an account is made of
     }
     if target is not None and order.paths:
         found["served"] = account(target, key, order.paths, redactor)
-    return found
+    safe: Dict[str, Any] = _safe(found)
+    return safe
+
+
+def _safe(value: Any) -> Any:
+    """Return a value whose texts are text: a path may hold bytes that are none."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_safe(name): _safe(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_safe(one) for one in value]
+    return value
 
 
 # --- what the start itself found
@@ -377,7 +390,7 @@ def flat(values: Any, redactor: Redactor, before: str = "", depth: int = 0) -> D
 
 
 def _shown(value: Any, redactor: Redactor) -> Any:
-    if value is None or isinstance(value, (bool, int, float)):
+    if value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < LARGEST):
         return value
     text = value if isinstance(value, str) else json.dumps(value)
     return redactor.clean(text.encode("utf-8", "replace").decode())[:VALUE_CHARS]

@@ -36,11 +36,8 @@ def ask(view: View) -> tuple[Attest | MeasureSpeculation, ...]:
     of = {one.what: [each.name for each in state.asked.expect if each.what == one.what] for one in state.asked.expect}
     effects: list[Any] = []
     if _wants(state):
-        effects.append(
-            Attest(
-                modules=tuple(of.get("module", ())), files=tuple(of.get("file", ())), classes=tuple(of.get("class", ()))
-            )
-        )
+        modules, files, classes = (tuple(of.get(what, ())) for what in ("module", "file", "class"))
+        effects.append(Attest(modules=modules, files=files, classes=classes, arguments="arg" in of))
     if _measures(state):
         effects.append(MeasureSpeculation())
     return tuple(effects)

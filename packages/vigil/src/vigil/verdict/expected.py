@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from vigil.facts import Arguments, Attested, AttestedProcess, SpeculationMeasured, Value
+from vigil.observer.redact import is_secret_name
 from vigil.verdict.who import kind, named
 from vigil.verdict.words import Expected
 
@@ -31,6 +32,8 @@ def read_expectation(text: str) -> Expectation:
     if text == "speculation":
         return Expectation(what="speculation", text=text)
     left, equals, right = text.partition("=")
+    if equals and right and left.startswith("arg.") and is_secret_name(left):
+        raise ValueError(f"{left[:80]}=...: a secret is never told, so nothing can be expected of it")
     if equals and right and left.startswith("arg.") and len(left) > len("arg."):
         return Expectation(what="arg", text=text, name=left[4:], value=right)
     for what in ("module", "file", "class"):
