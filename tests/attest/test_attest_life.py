@@ -163,6 +163,18 @@ def test_server_of_somebody_else_is_asked_by_its_address(place: Place) -> None:
     assert "vigil did not start it" in out
 
 
+def test_through_a_reach_it_is_the_same(place: Place) -> None:
+    """Everything is sent as text to a python3 at the other end of the reach, which has nothing of ours installed."""
+    code, verdict = place.up(
+        "--reach", "env THERE=1", "--expect", "class=Worker", "--expect", "arg.max_running_requests=48"
+    )
+    _, out = place.vigil("show", "s", "--args", "--reach", "env THERE=1")
+
+    assert (code, verdict["host"]) == (READY, "env THERE=1"), verdict
+    assert [one["met"] for one in verdict["expectations"]] == [True, True]
+    assert "not told" not in out.split("source:")[0]
+
+
 def test_two_starts_differ_in_nothing_by_the_attester(place: Place) -> None:
     place.up()
     until(place.snapshot_is_whole, "the snapshot")
