@@ -135,7 +135,11 @@ def test_file_that_changed_after_it_was_loaded_is_told() -> None:
 
 def test_rank_that_does_not_answer_is_named() -> None:
     play = served().take(
-        told(processes=schedulers(tp3="it did not answer within 3 s: it holds its interpreter, or hangs"))
+        told(
+            processes=schedulers(
+                tp3="it did not answer within 3 s: it holds its interpreter, or hangs; py-spy sees it in match (re.py:1)"
+            )
+        )
     )
 
     assert "scheduler_TP3" in play.verdict.warnings[0]

@@ -17,7 +17,7 @@ from .exchange import Target, exchange
 from .life import ATTESTERS
 from .process import read_argv, read_bytes, read_environ
 from .redact import Redactor, is_secret_name
-from .stacks import files_on, find_tool, is_python
+from .stacks import dump, files_on, find_tool, is_python
 
 MOST_FILES = 300
 MOST_CHANGED = 40
@@ -315,11 +315,13 @@ def _processes(
         if not title:
             continue  # it ended meanwhile
         error = _why_silent(pid, launched=launched) if answer is None else _WORDS.get(answer.error, "")
+        if answer is not None and answer.error == "silent":
+            error += _place_of(pid)
         if answer is None and not error:
             continue  # no Python
         shown = redactor.clean(title)[:VALUE_CHARS]
         marks = answer.told.get("marks") if answer is not None else None
-        found.append({"pid": pid, "title": shown, "error": error, "marks": _marks(marks, redactor)})
+        found.append({"pid": pid, "title": shown, "error": redactor.clean(error), "marks": _marks(marks, redactor)})
     return sorted(found, key=lambda one: one["pid"])
 
 
@@ -329,6 +331,13 @@ _WORDS = {
     "foreign": "another user's program listens at its socket",
     "broken": "what it answered is no account",
 }
+
+
+def _place_of(pid: int) -> str:
+    """Return where a process that does not answer stands, where py-spy is there to see it: it needs no answer."""
+    tool = find_tool(pid)
+    frames = dump(tool, pid)[0] if tool else []
+    return "; py-spy sees it in %s" % frames[0] if frames else ""
 
 
 def _why_silent(pid: int, *, launched: bool) -> str:

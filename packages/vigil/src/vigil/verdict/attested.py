@@ -152,4 +152,4 @@ def _strays(seen: Attested) -> Iterable[str]:
 def _silent(seen: Attested) -> Iterable[str]:
     silent = [one for one in seen.processes if one.error.startswith("it did not answer")]
     if silent:
-        yield f"what {named(silent)} runs is not known: {silent[0].error}; py-spy shows where it is"
+        yield f"what {named(silent)} runs is not known: {silent[0].error}"
