@@ -83,7 +83,10 @@ def test_server_without_an_attester_is_ready_at_once() -> None:
 def test_expected_things_are_named_when_they_are_asked_for() -> None:
     play = served("module=a.b", "file=/x.py", "class=C", "arg.n=1", "speculation")
     asked = [one for one in play.effects if isinstance(one, Attest | MeasureSpeculation)]
-    assert asked == [Attest(modules=("a.b",), files=("/x.py",), classes=("C",), arguments=True), MeasureSpeculation()]
+    assert asked == [
+        Attest(modules=("a.b",), files=("/x.py",), classes=("C",), arguments=True, patience_s=9.0),
+        MeasureSpeculation(),
+    ]
 
 
 # --- warnings
@@ -137,7 +140,7 @@ def test_rank_that_does_not_answer_is_named() -> None:
     play = served().take(
         told(
             processes=schedulers(
-                tp3="it did not answer within 3 s: it holds its interpreter, or hangs; py-spy sees it in match (re.py:1)"
+                tp3="it did not answer in time: it holds its interpreter, or hangs; py-spy sees it in match (re.py:1)"
             )
         )
     )
@@ -219,6 +222,15 @@ def test_expectation_comes_to(expect: str, fields: dict[str, Any], met: bool | N
     assert found in judged.found
     assert play.word == ("ready" if met else "degraded")
     assert play.verdict.exit_code == (0 if met else 9)
+
+
+def test_what_a_silent_process_may_have_is_not_known_to_be_nowhere() -> None:
+    silent = schedulers(tp3="it did not answer in time: it holds its interpreter, or hangs")
+    play = served("module=a.b").take(told(processes=silent))
+    (judged,) = play.verdict.expectations
+
+    assert judged.met is None
+    assert judged.found.endswith("; scheduler_TP3 did not answer in time")
 
 
 @pytest.mark.parametrize(

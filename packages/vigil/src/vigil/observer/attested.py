@@ -47,13 +47,16 @@ class Order(NamedTuple):
     roots: Tuple[str, ...] = ()
     marks: Tuple[str, ...] = ()
     paths: Tuple[str, ...] = ()
+    patience_s: float = SILENT_S
 
 
 def read_order(command: Dict[str, Any]) -> Order:
     """Return what an `attest` command asks for; what is of a wrong type counts as left out."""
     given = {name: command.get(name) for name in Order._fields}
     lists = {name: value for name, value in given.items() if isinstance(value, (list, tuple))}
-    return Order(**{name: tuple(one for one in value if isinstance(one, str)) for name, value in lists.items()})
+    told = {name: tuple(one for one in value if isinstance(one, str)) for name, value in lists.items()}
+    patience_s = command.get("patience_s")
+    return Order(**told)._replace(patience_s=float(patience_s) if isinstance(patience_s, (int, float)) else SILENT_S)
 
 
 class Attesting:
@@ -97,7 +100,7 @@ def look(  # noqa: PLR0913, PLR0917 - what an account is made of
     asked = {one: os.path.realpath(one) for one in order.files if "\0" not in one}
     files = set(asked.values())
     request = {**order._asdict(), "packages": sorted({*order.packages, *tops}), "files": sorted(files)}
-    answers = ask(os.path.join(folder, ATTESTERS), request, SILENT_S) if folder else []
+    answers = ask(os.path.join(folder, ATTESTERS), request, order.patience_s) if folder else []
     known = dict(members)
     book = _Book(redactor, asked)
     for answer in answers:
@@ -326,7 +329,7 @@ def _processes(
 
 
 _WORDS = {
-    "silent": "it did not answer within %d s: it holds its interpreter, or hangs" % SILENT_S,
+    "silent": "it did not answer in time: it holds its interpreter, or hangs",
     "gone": "it closed without an answer",
     "foreign": "another user's program listens at its socket",
     "broken": "what it answered is no account",

@@ -121,7 +121,12 @@ def command_of(effect: Effect, table: EngineTable) -> dict[str, Any] | None:
         case DumpStacks():
             return {"do": "stacks"}
         case Attest():
-            asked = {"modules": effect.modules, "files": effect.files, "classes": effect.classes}
+            asked = {
+                "modules": effect.modules,
+                "files": effect.files,
+                "classes": effect.classes,
+                "patience_s": effect.patience_s,
+            }
             return {"do": "attest", **attest_order(table, arguments=effect.arguments), **asked}
         case MeasureSpeculation():
             return measure_command(table)

@@ -59,6 +59,7 @@ class Attest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     files: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     arguments: bool = False
+    patience_s: float = 3.0
 
 
 class MeasureSpeculation(msgspec.Struct, frozen=True, tag=True):
