@@ -353,6 +353,7 @@ def test_stopped_process_is_silent_and_the_others_are_heard(nursery: Nursery) ->
     first, second = (nursery.start(IMPORTED, of="engine") for _ in range(2))
     nursery.answers(2)
     os.kill(first.pid, 19)
+    until(lambda: b") T " in Path(f"/proc/{first.pid}/stat").read_bytes(), "its stop")
     answers = {one.pid: one.error for one in nursery.ask(1.0)}
 
     assert answers == {first.pid: "silent", second.pid: ""}

@@ -54,7 +54,7 @@ def read_order(command: Dict[str, Any]) -> Order:
     """Return what an `attest` command asks for; what is of a wrong type counts as left out."""
     given = {name: command.get(name) for name in Order._fields}
     lists = {name: value for name, value in given.items() if isinstance(value, (list, tuple))}
-    told = {name: tuple(one for one in value if isinstance(one, str)) for name, value in lists.items()}
+    told: Dict[str, Any] = {name: tuple(one for one in value if isinstance(one, str)) for name, value in lists.items()}
     patience_s = command.get("patience_s")
     return Order(**told)._replace(patience_s=float(patience_s) if isinstance(patience_s, (int, float)) else SILENT_S)
 
