@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from vigil.facts import Attested
-from vigil.observer.attested import Order, account, flat, look
+from vigil.observer.account import account, flat
+from vigil.observer.attested import Order, look
 from vigil.observer.exchange import make_target
 from vigil.observer.redact import Redactor
 

@@ -12,9 +12,11 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
+from .account import VALUE_CHARS, account, flat
 from .attesters import Answer, ask
-from .exchange import Target, exchange
+from .exchange import Target
 from .life import ATTESTERS
+from .named import MASK
 from .process import read_argv, read_bytes, read_environ
 from .redact import Redactor, is_secret_name
 from .stacks import dump, files_on, find_tool, is_python
@@ -22,15 +24,8 @@ from .stacks import dump, files_on, find_tool, is_python
 MOST_FILES = 300
 MOST_CHANGED = 40
 MOST_PROCESSES = 256
-MOST_VALUES = 2000
 SNAPSHOT_BYTES = 8 << 20
 HASHED_BYTES = 32 << 20
-VALUE_CHARS = 400
-INFO_S = 5.0
-INFO_BYTES = 4 << 20
-DEEPEST = 4
-LARGEST = 1 << 63
-MASK = "***"
 SILENT_S = 3.0
 MOST_STACKS = 16
 STACKS_S = 8.0
@@ -362,47 +357,3 @@ def _marks(value: Any, redactor: Redactor) -> Dict[str, str]:
         return {}
     found = {str(name)[:200]: one for name, one in value.items() if isinstance(one, str)}
     return {name: MASK if is_secret_name(name) else redactor.clean(one)[:VALUE_CHARS] for name, one in found.items()}
-
-
-# --- the server's own account
-
-
-def account(target: Target, key: Optional[str], paths: Iterable[str], redactor: Redactor) -> Dict[str, Any]:
-    """Return what the first of `paths` that answers says of the server's arguments; else why none did."""
-    errors = []
-    for path in paths:
-        reply = exchange(target, "GET", path, INFO_S, key=key, limit=INFO_BYTES)
-        if reply.status != 200:  # noqa: PLR2004
-            errors.append("%s: %s" % (path, reply.status or reply.error))
-            continue
-        try:
-            told = json.loads(reply.body)
-        except (ValueError, RecursionError):
-            told = None
-        if isinstance(told, dict):
-            return {"source": path, "values": flat(told, redactor)}
-        errors.append("%s: no JSON object" % path)
-    return {"source": "", "values": {}, "error": ", ".join(errors)}
-
-
-def flat(values: Any, redactor: Redactor, before: str = "", depth: int = 0) -> Dict[str, Any]:
-    """Return nested values under dotted names, without secrets and strange things."""
-    found: Dict[str, Any] = {}
-    for name, value in list(values.items())[:MOST_VALUES]:
-        whole = before + str(name)[:200]
-        if is_secret_name(str(name)) and value not in (None, "", False):
-            found[whole] = MASK
-        elif isinstance(value, dict) and value and depth < DEEPEST:
-            found.update(flat(value, redactor, whole + ".", depth + 1))
-        else:
-            found[whole] = _shown(value, redactor)
-        if len(found) >= MOST_VALUES:
-            break
-    return dict(list(found.items())[:MOST_VALUES])
-
-
-def _shown(value: Any, redactor: Redactor) -> Any:
-    if value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < LARGEST):
-        return value
-    text = value if isinstance(value, str) else json.dumps(value)
-    return redactor.clean(text.encode("utf-8", "replace").decode())[:VALUE_CHARS]
