@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -149,12 +150,14 @@ def test_start_without_the_attester_has_none_and_says_so(place: Place) -> None:
 
 
 def test_server_of_somebody_else_is_asked_by_its_address(place: Place) -> None:
-    server = subprocess.Popen(place.command("--max-running-requests", "256"), env={"PATH": os.environ["PATH"]})
+    server = subprocess.Popen(
+        place.command("--max-running-requests", "256"), env={"PATH": os.environ["PATH"]}, start_new_session=True
+    )
     try:
         until(lambda: place.vigil("wait", f"http://127.0.0.1:{place.port}")[0] == READY, "a ready server")
         _, out = place.vigil("show", f"http://127.0.0.1:{place.port}", "--args")
     finally:
-        server.kill()
+        os.killpg(server.pid, signal.SIGKILL)  # with its rank and the tracker
         server.wait()
 
     lines = [line.split() for line in out.splitlines()]
