@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -149,18 +150,32 @@ def test_start_without_the_attester_has_none_and_says_so(place: Place) -> None:
 
 
 def test_server_of_somebody_else_is_asked_by_its_address(place: Place) -> None:
-    server = subprocess.Popen(place.command("--max-running-requests", "256"), env={"PATH": os.environ["PATH"]})
+    server = subprocess.Popen(
+        place.command("--max-running-requests", "256"), env={"PATH": os.environ["PATH"]}, start_new_session=True
+    )
     try:
         until(lambda: place.vigil("wait", f"http://127.0.0.1:{place.port}")[0] == READY, "a ready server")
         _, out = place.vigil("show", f"http://127.0.0.1:{place.port}", "--args")
     finally:
-        server.kill()
+        os.killpg(server.pid, signal.SIGKILL)  # with its rank and the tracker
         server.wait()
 
     lines = [line.split() for line in out.splitlines()]
     assert ["!", "--max-running-requests", "256", "48"] in lines
     assert "source: /server_info" in out
     assert "vigil did not start it" in out
+
+
+def test_through_a_reach_it_is_the_same(place: Place) -> None:
+    """Everything is sent as text to a python3 at the other end of the reach, which has nothing of ours installed."""
+    code, verdict = place.up(
+        "--reach", "env THERE=1", "--expect", "class=Worker", "--expect", "arg.max_running_requests=48"
+    )
+    _, out = place.vigil("show", "s", "--args", "--reach", "env THERE=1")
+
+    assert (code, verdict["host"]) == (READY, "env THERE=1"), verdict
+    assert [one["met"] for one in verdict["expectations"]] == [True, True]
+    assert "not told" not in out.split("source:")[0]
 
 
 def test_two_starts_differ_in_nothing_by_the_attester(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -12,6 +13,10 @@ from pathlib import Path
 
 import pytest
 from children import TEXT, Nursery, until
+
+from vigil.observer.attested import Order, look
+from vigil.observer.redact import Redactor
+from vigil.observer.stacks import find_tool
 
 IMPORTED = "import engine\n"
 
@@ -369,5 +374,39 @@ def test_attester_imports_nothing_at_its_start_that_is_not_there_already() -> No
     assert first == {"_thread", "os", "sys"}
 
 
+@pytest.mark.parametrize("version", ["3.9", "3.10", "3.12", "3.13", "3.14"])
+def test_attester_answers_in_other_pythons_with_a_fork_and_frozen_objects(nursery: Nursery, version: str) -> None:
+    found = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
+    python = str(found[-1]) if found else shutil.which(f"python{version}")
+    if python is None:
+        pytest.skip(f"no Python {version} here")
+    nursery.module("engine/__init__.py", "class Foo: pass\n")
+    code = (
+        "import engine, gc, os, sys\n"
+        "def serve():\n    foo = [engine.Foo()]\n    gc.freeze()\n    os.fork()\n"
+        "    print('ready', flush=True)\n    sys.stdin.read()\nserve()\n"
+    )
+    nursery.start(code, "-W", "ignore", python=python, of="engine")
+    answers = nursery.answers(2, packages=["engine"], classes=["Foo"], arguments=["Foo"])
+
+    assert all(one.told["python"].startswith(f"{version}.") for one in answers)
+    assert all(one.told["classes"]["Foo"]["alive"] == 1 for one in answers)
+    assert all(one.told["arguments"]["from"] == "a stack" for one in answers)
+
+
 def test_attester_is_read_by_python_3_9() -> None:
     ast.parse(TEXT, feature_version=(3, 9))
+
+
+def test_silent_process_is_told_with_where_it_stands(nursery: Nursery, tmp_path: Path) -> None:
+    nursery.module("engine/__init__.py")
+    code = "import engine, re, time\nprint('ready', flush=True)\ntime.sleep(0.5)\nre.match(r'(a+)+$', 'a' * 40 + 'b')\n"
+    child = nursery.start(code, of="engine")
+    nursery.answers(1)
+    (tmp_path / "attest").symlink_to(nursery.sockets)
+    until(lambda: nursery.ask(0.5)[0].error == "silent", "silence")
+    (told,) = look(str(tmp_path), [(child.pid, "engine")], Order(), Redactor())["processes"]
+
+    assert told["error"].startswith("it did not answer in time")
+    if find_tool(child.pid) and os.geteuid() == 0:  # the kernel may forbid it to others
+        assert "py-spy sees it in " in told["error"]

@@ -60,7 +60,7 @@ def test_port_of_a_server_of_ours_is_named_with_how_to_end_it(vigil: Vigil) -> N
 def test_start_on_a_taken_port_is_refused_with_the_same_words(vigil: Vigil) -> None:
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         port = stranger.getsockname()[1]
-        done = vigil("up", "--json", "--", "llama-server", "-m", "x.gguf", "--port", str(port))
+        done = vigil("up", "--json", "--", "llama-server", "-hf", "someone/x-GGUF", "--port", str(port))
     assert (done.rc, done.word, done.verdict["cause"]["code"]) == (3, "refused", "PORT001")
     assert f"already taken by pid {os.getpid()}" in done.verdict["reason"]
 

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from vigil.facts import Attested
-from vigil.observer.attested import Order, account, flat, look
+from vigil.observer.account import account, flat
+from vigil.observer.attested import Order, look
 from vigil.observer.exchange import make_target
 from vigil.observer.redact import Redactor
 
@@ -67,6 +68,9 @@ def told(**fields: Any) -> bytes:
         told(modules=7, classes=[], arguments="x", marks=[]),
         told(modules=[1, [], ["a"], [1, 2, 3, 4], ["m", "/a\0b", 1.0, 1]]),
         told(classes={"C": 1, "D": {"alive": "many", "defined": 1}}, arguments={"values": []}, marks={"A": 1}),
+        told(
+            modules=[["m\ud800", "/x/\udc80.py", 1.0, 1]], arguments={"values": {"\udc80": 1 << 70, "n": float("nan")}}
+        ),
         told(arguments={"values": {"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}, "class": None}),
     ],
 )
@@ -76,6 +80,7 @@ def test_answer_of_any_form_becomes_a_fact(start: Path, answering: Callable[[byt
 
     assert len(seen.processes) == 1
     assert seen.error == ""
+    assert msgspec.json.encode(seen)
 
 
 @pytest.mark.parametrize(

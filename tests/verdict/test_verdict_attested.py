@@ -83,7 +83,10 @@ def test_server_without_an_attester_is_ready_at_once() -> None:
 def test_expected_things_are_named_when_they_are_asked_for() -> None:
     play = served("module=a.b", "file=/x.py", "class=C", "arg.n=1", "speculation")
     asked = [one for one in play.effects if isinstance(one, Attest | MeasureSpeculation)]
-    assert asked == [Attest(modules=("a.b",), files=("/x.py",), classes=("C",)), MeasureSpeculation()]
+    assert asked == [
+        Attest(modules=("a.b",), files=("/x.py",), classes=("C",), arguments=True, patience_s=9.0),
+        MeasureSpeculation(),
+    ]
 
 
 # --- warnings
@@ -135,7 +138,11 @@ def test_file_that_changed_after_it_was_loaded_is_told() -> None:
 
 def test_rank_that_does_not_answer_is_named() -> None:
     play = served().take(
-        told(processes=schedulers(tp3="it did not answer within 3 s: it holds its interpreter, or hangs"))
+        told(
+            processes=schedulers(
+                tp3="it did not answer in time: it holds its interpreter, or hangs; py-spy sees it in match (re.py:1)"
+            )
+        )
     )
 
     assert "scheduler_TP3" in play.verdict.warnings[0]
@@ -217,6 +224,15 @@ def test_expectation_comes_to(expect: str, fields: dict[str, Any], met: bool | N
     assert play.verdict.exit_code == (0 if met else 9)
 
 
+def test_what_a_silent_process_may_have_is_not_known_to_be_nowhere() -> None:
+    silent = schedulers(tp3="it did not answer in time: it holds its interpreter, or hangs")
+    play = served("module=a.b").take(told(processes=silent))
+    (judged,) = play.verdict.expectations
+
+    assert judged.met is None
+    assert judged.found.endswith("; scheduler_TP3 did not answer in time")
+
+
 @pytest.mark.parametrize(
     ("answers", "source", "error", "met", "found"),
     [
@@ -259,6 +275,12 @@ def test_expectations_of_a_server_that_died_are_not_told() -> None:
 
     assert play.verdict.word is Word.CRASHED
     assert play.verdict.expectations == ()
+
+
+def test_secret_cannot_be_expected_and_is_not_repeated() -> None:
+    with pytest.raises(ValueError, match="a secret is never told") as refused:
+        read_expectation("arg.api_key=verysecret")
+    assert "verysecret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["", "module", "module=", "arg.=1", "arg.x", "arg.x=", "classes=C", "speculation=on"])

@@ -230,6 +230,8 @@ def expectations(texts: list[str] | None, on: str | None, reach: str | None) -> 
             one = read_expectation(text)
         except ValueError as error:
             raise UsageError(f"--expect {error}") from error
+        if one.what == "file" and (on or reach) and not one.name.startswith("/"):
+            raise UsageError(f"--expect {text[:80]!r}: give the whole path of a file on another host")
         found.append(f"file={absolute(one.name, on, reach)}" if one.what == "file" else text)
     return tuple(found)
 

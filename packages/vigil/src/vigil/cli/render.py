@@ -30,7 +30,8 @@ def text_of(verdict: Verdict, trace: Path | None, *, hints: bool = True) -> str:
     else:
         parts += _phases(verdict)
     parts += _expectations(verdict)
-    parts += [f"  warning: {plain(warning, _width())}" for warning in verdict.warnings]
+    for warning in verdict.warnings:
+        parts += wrapped(f"warning: {warning}")
     parts += _where_next(verdict, trace, hints=hints)
     return "\n".join(parts)
 

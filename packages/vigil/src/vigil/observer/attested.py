@@ -12,24 +12,20 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
+from .account import VALUE_CHARS, account, flat
 from .attesters import Answer, ask
-from .exchange import Target, exchange
+from .exchange import Target
 from .life import ATTESTERS
+from .named import MASK
 from .process import read_argv, read_bytes, read_environ
 from .redact import Redactor, is_secret_name
-from .stacks import files_on, find_tool, is_python
+from .stacks import dump, files_on, find_tool, is_python
 
 MOST_FILES = 300
 MOST_CHANGED = 40
 MOST_PROCESSES = 256
-MOST_VALUES = 2000
 SNAPSHOT_BYTES = 8 << 20
 HASHED_BYTES = 32 << 20
-VALUE_CHARS = 400
-INFO_S = 5.0
-INFO_BYTES = 4 << 20
-DEEPEST = 4
-MASK = "***"
 SILENT_S = 3.0
 MOST_STACKS = 16
 STACKS_S = 8.0
@@ -46,13 +42,16 @@ class Order(NamedTuple):
     roots: Tuple[str, ...] = ()
     marks: Tuple[str, ...] = ()
     paths: Tuple[str, ...] = ()
+    patience_s: float = SILENT_S
 
 
 def read_order(command: Dict[str, Any]) -> Order:
     """Return what an `attest` command asks for; what is of a wrong type counts as left out."""
     given = {name: command.get(name) for name in Order._fields}
     lists = {name: value for name, value in given.items() if isinstance(value, (list, tuple))}
-    return Order(**{name: tuple(one for one in value if isinstance(one, str)) for name, value in lists.items()})
+    told: Dict[str, Any] = {name: tuple(one for one in value if isinstance(one, str)) for name, value in lists.items()}
+    patience_s = command.get("patience_s")
+    return Order(**told)._replace(patience_s=float(patience_s) if isinstance(patience_s, (int, float)) else SILENT_S)
 
 
 class Attesting:
@@ -96,7 +95,7 @@ def look(  # noqa: PLR0913, PLR0917 - what an account is made of
     asked = {one: os.path.realpath(one) for one in order.files if "\0" not in one}
     files = set(asked.values())
     request = {**order._asdict(), "packages": sorted({*order.packages, *tops}), "files": sorted(files)}
-    answers = ask(os.path.join(folder, ATTESTERS), request, SILENT_S) if folder else []
+    answers = ask(os.path.join(folder, ATTESTERS), request, order.patience_s) if folder else []
     known = dict(members)
     book = _Book(redactor, asked)
     for answer in answers:
@@ -114,7 +113,19 @@ def look(  # noqa: PLR0913, PLR0917 - what an account is made of
     }
     if target is not None and order.paths:
         found["served"] = account(target, key, order.paths, redactor)
-    return found
+    safe: Dict[str, Any] = _safe(found)
+    return safe
+
+
+def _safe(value: Any) -> Any:
+    """Return a value whose texts are text: a path may hold bytes that are none."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_safe(name): _safe(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_safe(one) for one in value]
+    return value
 
 
 # --- what the start itself found
@@ -302,20 +313,29 @@ def _processes(
         if not title:
             continue  # it ended meanwhile
         error = _why_silent(pid, launched=launched) if answer is None else _WORDS.get(answer.error, "")
+        if answer is not None and answer.error == "silent":
+            error += _place_of(pid)
         if answer is None and not error:
             continue  # no Python
         shown = redactor.clean(title)[:VALUE_CHARS]
         marks = answer.told.get("marks") if answer is not None else None
-        found.append({"pid": pid, "title": shown, "error": error, "marks": _marks(marks, redactor)})
+        found.append({"pid": pid, "title": shown, "error": redactor.clean(error), "marks": _marks(marks, redactor)})
     return sorted(found, key=lambda one: one["pid"])
 
 
 _WORDS = {
-    "silent": "it did not answer within %d s: it holds its interpreter, or hangs" % SILENT_S,
+    "silent": "it did not answer in time: it holds its interpreter, or hangs",
     "gone": "it closed without an answer",
     "foreign": "another user's program listens at its socket",
     "broken": "what it answered is no account",
 }
+
+
+def _place_of(pid: int) -> str:
+    """Return where a process that does not answer stands, where py-spy is there to see it: it needs no answer."""
+    tool = find_tool(pid)
+    frames = dump(tool, pid)[0] if tool else []
+    return "; py-spy sees it in %s" % frames[0] if frames else ""
 
 
 def _why_silent(pid: int, *, launched: bool) -> str:
@@ -337,47 +357,3 @@ def _marks(value: Any, redactor: Redactor) -> Dict[str, str]:
         return {}
     found = {str(name)[:200]: one for name, one in value.items() if isinstance(one, str)}
     return {name: MASK if is_secret_name(name) else redactor.clean(one)[:VALUE_CHARS] for name, one in found.items()}
-
-
-# --- the server's own account
-
-
-def account(target: Target, key: Optional[str], paths: Iterable[str], redactor: Redactor) -> Dict[str, Any]:
-    """Return what the first of `paths` that answers says of the server's arguments; else why none did."""
-    errors = []
-    for path in paths:
-        reply = exchange(target, "GET", path, INFO_S, key=key, limit=INFO_BYTES)
-        if reply.status != 200:  # noqa: PLR2004
-            errors.append("%s: %s" % (path, reply.status or reply.error))
-            continue
-        try:
-            told = json.loads(reply.body)
-        except (ValueError, RecursionError):
-            told = None
-        if isinstance(told, dict):
-            return {"source": path, "values": flat(told, redactor)}
-        errors.append("%s: no JSON object" % path)
-    return {"source": "", "values": {}, "error": ", ".join(errors)}
-
-
-def flat(values: Any, redactor: Redactor, before: str = "", depth: int = 0) -> Dict[str, Any]:
-    """Return nested values under dotted names, without secrets and strange things."""
-    found: Dict[str, Any] = {}
-    for name, value in list(values.items())[:MOST_VALUES]:
-        whole = before + str(name)[:200]
-        if is_secret_name(str(name)) and value not in (None, "", False):
-            found[whole] = MASK
-        elif isinstance(value, dict) and value and depth < DEEPEST:
-            found.update(flat(value, redactor, whole + ".", depth + 1))
-        else:
-            found[whole] = _shown(value, redactor)
-        if len(found) >= MOST_VALUES:
-            break
-    return dict(list(found.items())[:MOST_VALUES])
-
-
-def _shown(value: Any, redactor: Redactor) -> Any:
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    text = value if isinstance(value, str) else json.dumps(value)
-    return redactor.clean(text.encode("utf-8", "replace").decode())[:VALUE_CHARS]

@@ -75,15 +75,11 @@ def watch_command(plan: Plan, state: State, table: EngineTable, life: str | None
     }
 
 
-def attest_order(table: EngineTable) -> dict[str, Any]:
-    """Return what an engine's processes, and its address, are asked of themselves."""
-    return {
-        "packages": table.imports_as,
-        "arguments": table.argument_classes,
-        "roots": table.argument_roots,
-        "paths": table.info_paths,
-        "marks": table.environment,
-    }
+def attest_order(table: EngineTable, *, arguments: bool) -> dict[str, Any]:
+    """Return what an engine's processes are asked of themselves; its address too, where its `arguments` matter."""
+    order: dict[str, Any] = {"packages": table.imports_as, "marks": table.environment}
+    told = {"arguments": table.argument_classes, "roots": table.argument_roots, "paths": table.info_paths}
+    return {**order, **told} if arguments else order
 
 
 def measure_command(table: EngineTable) -> dict[str, Any]:
@@ -125,8 +121,13 @@ def command_of(effect: Effect, table: EngineTable) -> dict[str, Any] | None:
         case DumpStacks():
             return {"do": "stacks"}
         case Attest():
-            asked = {"modules": effect.modules, "files": effect.files, "classes": effect.classes}
-            return {"do": "attest", **attest_order(table), **asked}
+            asked = {
+                "modules": effect.modules,
+                "files": effect.files,
+                "classes": effect.classes,
+                "patience_s": effect.patience_s,
+            }
+            return {"do": "attest", **attest_order(table, arguments=effect.arguments), **asked}
         case MeasureSpeculation():
             return measure_command(table)
         case AskToken():

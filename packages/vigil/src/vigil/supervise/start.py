@@ -52,7 +52,7 @@ async def begin(plan: Plan, session: Session, reach: Reach) -> Started | Refused
         "host": host,
         "port": port,
         "plan": kept_plan(plan, session),
-        "attester": attester_of(plan.expect, session.table) if plan.attest else None,
+        "attester": attester_of(plan.expect, session.table) if plan.attest and not plan.job else None,
         "keep": worth_keeping(session.table, plan.command, plan.env),
     }
     try:

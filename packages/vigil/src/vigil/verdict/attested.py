@@ -8,13 +8,15 @@ from msgspec.structs import replace
 from vigil.engine_table import EngineTable
 from vigil.facts import Attested, EditedFile, SpeculationMeasured
 from vigil.verdict.effects import Attest, MeasureSpeculation
-from vigil.verdict.expected import judge_expectations
+from vigil.verdict.expected import SILENT, judge_expectations
 from vigil.verdict.state import Attestation, State
 from vigil.verdict.view import View
 from vigil.verdict.who import named
 from vigil.verdict.words import Expected
 
 SHOWN_FILES = 6
+ANSWER_SHARE = 0.6  # of the patience; the rest is for putting the answers together
+EXPECTED_PATIENCE = 3.0
 MODULES = (".py", ".so", ".pyd")
 
 
@@ -36,10 +38,10 @@ def ask(view: View) -> tuple[Attest | MeasureSpeculation, ...]:
     of = {one.what: [each.name for each in state.asked.expect if each.what == one.what] for one in state.asked.expect}
     effects: list[Any] = []
     if _wants(state):
+        modules, files, classes = (tuple(of.get(what, ())) for what in ("module", "file", "class"))
+        waits_s = ANSWER_SHARE * _patience_s(state)
         effects.append(
-            Attest(
-                modules=tuple(of.get("module", ())), files=tuple(of.get("file", ())), classes=tuple(of.get("class", ()))
-            )
+            Attest(modules=modules, files=files, classes=classes, arguments="arg" in of, patience_s=round(waits_s, 3))
         )
     if _measures(state):
         effects.append(MeasureSpeculation())
@@ -57,6 +59,11 @@ def _asked(state: State) -> bool:
     return state.attestation.of_s is not None and state.attestation.of_s == state.serving.ready_s
 
 
+def _patience_s(state: State) -> float:
+    """Return how long the processes may take: an expectation is worth more patience than a warning."""
+    return state.asked.policy.attest_patience_s * (EXPECTED_PATIENCE if state.asked.expect else 1.0)
+
+
 def _wants(state: State) -> bool:
     """Say whether there is anybody to ask: an attester of ours, or what the server's address tells of what is expected."""
     return state.attestation.there or any(one.what != "speculation" for one in state.asked.expect)
@@ -72,9 +79,9 @@ def waits(view: View) -> bool:
     if not (_wants(state) or _measures(state)) or state.asked.job:
         return False
     if not _asked(state) or state.attestation.asked_s is None:
-        return not view.passed((state.serving.ready_s or 0.0) + policy.attest_patience_s)
+        return not view.passed((state.serving.ready_s or 0.0) + _patience_s(state))
     since_s = state.attestation.asked_s
-    if _wants(state) and state.attestation.seen is None and not view.passed(since_s + policy.attest_patience_s):
+    if _wants(state) and state.attestation.seen is None and not view.passed(since_s + _patience_s(state)):
         return True
     return (
         _measures(state) and state.attestation.measured is None and not view.passed(since_s + policy.measure_patience_s)
@@ -153,6 +160,6 @@ def _strays(seen: Attested) -> Iterable[str]:
 
 
 def _silent(seen: Attested) -> Iterable[str]:
-    silent = [one for one in seen.processes if one.error.startswith("it did not answer")]
+    silent = [one for one in seen.processes if one.error.startswith(SILENT)]
     if silent:
-        yield f"what {named(silent)} runs is not known: {silent[0].error}; py-spy shows where it is"
+        yield f"what {named(silent)} runs is not known: {silent[0].error}"

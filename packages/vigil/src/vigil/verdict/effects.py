@@ -50,11 +50,16 @@ class DumpStacks(msgspec.Struct, frozen=True, tag=True):
 
 
 class Attest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Ask the server's processes what they run, once; of these modules, files and classes in any case."""
+    """Ask the server's processes what they run, once; of these modules, files and classes in any case.
+
+    `arguments`: and what the engine's arguments came to, its address as well.
+    """
 
     modules: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
+    arguments: bool = False
+    patience_s: float = 3.0
 
 
 class MeasureSpeculation(msgspec.Struct, frozen=True, tag=True):

@@ -7,12 +7,14 @@ from typing import Literal
 import msgspec
 
 from vigil.facts import Arguments, Attested, AttestedProcess, SpeculationMeasured, Value
+from vigil.observer.redact import is_secret_name
 from vigil.verdict.who import kind, named
 from vigil.verdict.words import Expected
 
 ENOUGH_ACCEPTED = 1.05
 """Tokens a step of the target from which speculation counts as on and of use; 1 is none of the draft's."""
 SHOWN_VALUES = 3
+SILENT = "it did not answer"
 DRAFT = "speculative_config."
 FORMS = "module=NAME, file=PATH, class=NAME, arg.NAME=VALUE or speculation"
 
@@ -31,6 +33,8 @@ def read_expectation(text: str) -> Expectation:
     if text == "speculation":
         return Expectation(what="speculation", text=text)
     left, equals, right = text.partition("=")
+    if equals and right and left.startswith("arg.") and is_secret_name(left):
+        raise ValueError(f"{left[:80]}=...: a secret is never told, so nothing can be expected of it")
     if equals and right and left.startswith("arg.") and len(left) > len("arg."):
         return Expectation(what="arg", text=text, name=left[4:], value=right)
     for what in ("module", "file", "class"):
@@ -68,7 +72,7 @@ def _loaded(pids: set[int], seen: Attested) -> Judged:
     have = [one for one in answered if one.pid in pids]
     lack = [one for one in answered if one.pid not in pids and kind(one) in {kind(other) for other in have}]
     if not have:
-        return False, f"loaded by none of {named(answered)}"
+        return _unless_silent(seen, f"loaded by none of {named(answered)}")
     if lack:
         return False, f"loaded by {named(have)}, and not by {named(lack)}"
     return True, f"loaded by {named(have)}"
@@ -102,7 +106,7 @@ def _class(wanted: Expectation, seen: Attested) -> Judged:
         return True, f"alive in {named(one for one in seen.processes if one.pid in alive)}"
     defined = {one.pid for one in told if one.defined}
     if not defined:
-        return False, f"defined in none of {named(_answered(seen))}"
+        return _unless_silent(seen, f"defined in none of {named(_answered(seen))}")
     text = f"no instance of it was found in {named(one for one in seen.processes if one.pid in defined)}, which know it"
     if any(one.frozen for one in told if one.defined):
         return None, f"{text}; some of their objects are kept from the collector (gc.freeze) and could not be listed"
@@ -113,6 +117,12 @@ def _on_stacks(pids: set[int], seen: Attested) -> Judged:
     """Judge by the stacks alone: what stands on one is loaded, and what does not may be."""
     have = [one for one in seen.processes if one.pid in pids]
     return (True, f"on a stack of {named(have)}, so it is loaded there") if have else (None, _nobody(seen))
+
+
+def _unless_silent(seen: Attested, text: str) -> Judged:
+    """Judge that something is nowhere, where everybody answered; a process that did not may have it."""
+    silent = [one for one in seen.processes if one.error.startswith(SILENT)]
+    return (None, f"{text}; {named(silent)} did not answer in time") if silent else (False, text)
 
 
 def _nobody(seen: Attested) -> str:
