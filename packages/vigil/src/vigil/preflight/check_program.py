@@ -7,6 +7,7 @@ from vigil.preflight.finding import Edit, Finding, Severity
 from vigil.preflight.seen_host import EditedSeen, HostSeen, ProgramSeen
 from vigil.screen import plain
 
+CODE = (".py", ".so", ".pyd", ".cu", ".cuh", ".h", ".cpp", ".jinja", ".json")
 SHOWN_FILES = 6
 
 
@@ -17,7 +18,8 @@ def check_program(command: Command, host: HostSeen) -> Iterator[Finding]:
         return
     yield from _others(command, program)
     for one in program.edited:
-        yield _edited(one)
+        if one.count > len(one.files) or any(name.endswith(CODE) for name in one.files):
+            yield _edited(one)
 
 
 def _others(command: Command, program: ProgramSeen) -> Iterator[Finding]:
@@ -61,7 +63,8 @@ def _other(text: str, at: int | None, severity: Severity, edits: tuple[Edit, ...
 
 
 def _edited(one: EditedSeen) -> Finding:
-    names = ", ".join(plain(name, 120) for name in one.files[:SHOWN_FILES])
+    loadable = sorted(one.files, key=lambda name: not name.endswith(CODE))  # what a process could load first
+    names = ", ".join(plain(name, 120) for name in loadable[:SHOWN_FILES])
     more = f", and {one.count - SHOWN_FILES} more" if one.count > SHOWN_FILES else ""
     files = "1 file" if one.count == 1 else f"{one.count} files"
     return Finding(
