@@ -15,7 +15,7 @@ if [[ -f $home/.installed && $(<"$home/.installed") == "$want" ]]; then
 fi
 
 rm -f "$home/.installed"
-for peer in inferlint polyserve supervisor drain3; do
+for peer in inferlint polyserve supervisor drain3 clients; do
   rm -rf "${home:?}/$peer"
   "${PYTHON:-python3.11}" -m venv "$home/$peer"
   "$home/$peer/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/$peer.lock" >&2

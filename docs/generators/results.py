@@ -26,6 +26,11 @@ The second table counts, of what is set aside, the kinds that are not always kno
 the taxonomy; *decoys taken*: a line was named that only looks like the cause."""
 SCANNING = """`make diagnose-score` measures these, too: a log of a gigabyte with a line in a thousand worth a look and bars in
 it, one with a line in ten, and one that another process writes at 50 MB/s. Seconds of one core; memory is the process's peak."""
+CLIENT = """`bench/client_ceiling.py` has clients stream from a fake server that offers a known number of tokens a second, each
+in a process of its own, round after round; every client decodes, times and counts each event. *tokens per cpu s*: what one whole
+core would take; *ratio*: ours over it, the median of the rounds."""
+AGREEMENT = """`bench/agreement.py` measures one server with each tool in turn, as many requests of the same lengths with the
+same number open. *off*: the share by which vigil's median differs from that tool's."""
 KNOWN = {
     "faults": (
         "Faults",
@@ -35,6 +40,8 @@ KNOWN = {
     "scanning": ("Speed of the diagnosis", SCANNING),
     "peers": ("Peers", PEERS),
     "bench": ("Speed and cost", BENCH),
+    "client": ("The load generator's client", CLIENT),
+    "agreement": ("Agreement with other load generators", AGREEMENT),
     "replay": ("Replay", "`make bench` replays a long trace, decoding included."),
 }
 

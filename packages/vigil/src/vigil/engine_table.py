@@ -41,8 +41,8 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
 class MetricNames(msgspec.Struct, frozen=True, kw_only=True):
     """Prometheus names; the first that is present counts, and samples of one name are summed over their labels.
 
-    `drafts`: how often something was drafted; `proposed`, `accepted`: tokens of that.
-    `needs_flag`: the flag without which the server has no such page, or None.
+    `drafts`: how often something was drafted; `proposed`, `accepted`: tokens of that; `accept_length`: a gauge of tokens a step
+    instead. `needs_flag`: the flag without which the server has no such page, or None.
     """
 
     path: str | None = None
@@ -53,6 +53,7 @@ class MetricNames(msgspec.Struct, frozen=True, kw_only=True):
     drafts: tuple[str, ...] = ()
     proposed: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
+    accept_length: tuple[str, ...] = ()
 
 
 class EngineTable(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ VigilError
 │   ├── UnreachableError    no connection, or it broke for good
 │   └── NoPythonError       no python3 >= 3.9 at the other end
 ├── StateError          the state folder cannot be read or written
-└── TraceError          a trace cannot be read
+├── TraceError          a trace cannot be read
+└── MeasureError        a server answers, but nothing can be measured or kept of it
 """
 
 
@@ -44,3 +45,7 @@ class TraceError(VigilError):
     """A trace could not be read."""
 
     exit_code = 2
+
+
+class MeasureError(VigilError):
+    """A server could not be measured, or the measurement not be kept."""

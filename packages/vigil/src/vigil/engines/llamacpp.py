@@ -112,6 +112,8 @@ TABLE = EngineTable(
         running=("llamacpp:requests_processing",),
         waiting=("llamacpp:requests_deferred",),
         tokens_total=("llamacpp:tokens_predicted_total",),
+        drafts=("llamacpp:spec_decode_num_drafts_total",),  # from 2026 on
+        accepted=("llamacpp:spec_decode_num_accepted_tokens_total",),
     ),
     measured_by="/completion",
     info_paths=("/props",),

@@ -148,6 +148,7 @@ TABLE = EngineTable(
         running=("sglang:num_running_reqs",),
         waiting=("sglang:num_queue_reqs",),
         tokens_total=("sglang:generation_tokens_total",),
+        accept_length=("sglang:spec_accept_length",),
     ),
     key_flags=("--api-key",),
     tls_flags=("--ssl-certfile",),

@@ -1,0 +1,48 @@
+"""What is measured, and how: the same for every arm and written down with every result."""
+
+from typing import Literal
+
+import msgspec
+
+from vigil.bench.brake import Backoff
+from vigil.bench.reply import Limits
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """One load: so many requests open at once (closed loop), or so many a second (open loop, Poisson)."""
+
+    kind: Literal["concurrency", "rate"] = "concurrency"
+    value: float
+
+    @property
+    def text(self) -> str:
+        """The load in words."""
+        return f"{self.value:g} at once" if self.kind == "concurrency" else f"{self.value:g} a second"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How each load is measured. Lengths are tokens by the server's own count; `seconds`: of steady state, each time.
+
+    `most_s`: give a load up after so long, 0: four times `seconds` and at least a minute. `requests`: measure exactly so many
+    requests from first to last instead of a steady state. `repeats`: rounds over all loads. `ignore_eos`: generate the fixed
+    length whatever the model says.
+    """
+
+    input_tokens: int = 512
+    output_tokens: int = 128
+    seconds: float = 15.0
+    most_s: float = 0.0
+    requests: int | None = None
+    repeats: int = 3
+    seed: int = 1
+    ignore_eos: bool = True
+    temperature: float = 0.0
+    chat: bool = False
+    most_open: int = 4096
+    limits: Limits = Limits()
+    backoff: Backoff = Backoff()
+
+    @property
+    def longest_s(self) -> float:
+        """How long one load may take before it is measured as it is."""
+        return self.most_s or max(60.0, 4 * self.seconds)

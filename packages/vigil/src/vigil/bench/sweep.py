@@ -1,0 +1,142 @@
+"""Measure one server at every load, round after round, and keep each row."""
+
+import asyncio
+import gc
+import random
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from vigil.bench.client import Client, Place, client_of
+from vigil.bench.drive import Drive
+from vigil.bench.folder import Results
+from vigil.bench.gauges import Gauges, watch
+from vigil.bench.prompts import Prompt
+from vigil.bench.reply import Failure
+from vigil.bench.row import Cause, Row
+from vigil.bench.settings import Point, Settings
+from vigil.bench.summary import Seen, row_of
+from vigil.bench.target import Target
+from vigil.bench.work import Work
+
+INDEX_STEP = 1_000_000  # numbers of prompts that a measurement has for itself
+GONE = (Failure.UNREACHABLE, Failure.DROPPED)
+OVERHEAD = 1.5
+OVERHEAD_S = 3.0
+
+
+class Progress:
+    """Where a measurement is; whoever draws it looks at this. `total` counts measurements."""
+
+    def __init__(self, total: int, settings: Settings) -> None:
+        self.total, self.settings = total, settings
+        self.done = 0
+        self.doing = ""
+        self.drive: Drive | None = None
+        self._lasted: dict[Point, list[float]] = {}
+        self.waiting: list[Point] = []
+
+    def finish(self, row: Row) -> None:
+        """Take note of a row."""
+        self.done += 1
+        if row.cause is None:
+            self._lasted.setdefault(row.point, []).append(row.lasted_s)
+
+    @property
+    def left_s(self) -> float:
+        """The time left in seconds, by how long the same loads took before."""
+        known = [one for some in self._lasted.values() for one in some]
+        usual_s = sum(known) / len(known) if known else self.settings.seconds * OVERHEAD + OVERHEAD_S
+        expected = [min(self._lasted.get(point, [usual_s])) for point in self.waiting]
+        return max(0.0, sum(expected) - (self.drive.elapsed_s if self.drive else 0.0))
+
+
+def order(points: Sequence[Point], number: int, seed: int) -> list[Point]:
+    """Return the loads in the order of a round: another one each time, so that a drift is no trend."""
+    found = list(points)
+    random.Random(f"{seed}/{number}").shuffle(found)  # noqa: S311 - no secret
+    return found
+
+
+class Bench:
+    """One server that is measured for one arm. Invariant: every row that was finished is kept in the results."""
+
+    def __init__(
+        self, place: Place, target: Target, results: Results, progress: Progress, prompts: tuple[Prompt, ...] | None
+    ) -> None:
+        self.place, self.target, self.results, self.progress = place, target, results, progress
+        self.prompts = prompts
+        self.settings = msgspec.structs.replace(results.meta.settings, ignore_eos=_ignores(results, target))
+
+    async def round(self, arm: str, number: int) -> Cause | None:
+        """Measure what is not there yet of a round; return why it ended early, where the server failed."""
+        kept = {one.key for one in self.results.rows}
+        for point in order(self.results.meta.points, number, self.settings.seed):
+            if (arm, point, number) in kept:
+                continue
+            self.progress.doing = f"{arm}  {point.text}  round {number + 1} of {self.settings.repeats}"
+            row, trouble = await self.measure(arm, point, number)
+            if trouble is not None:  # what was cut short is no measurement
+                return Cause(verdict="failed", text=trouble)
+            self.results.add(row)
+            self.progress.finish(row)
+            if point in self.progress.waiting:
+                self.progress.waiting.remove(point)
+        return None
+
+    async def measure(self, arm: str, point: Point, number: int) -> tuple[Row, str | None]:
+        """Measure one load; return its row, and why it ended early."""
+        work = Work(self.settings, self.target.model, self.target.words, self.prompts)
+        place_in_order = sorted(self.results.meta.points).index(point)
+        first = (number * len(self.results.meta.points) + place_in_order) * INDEX_STEP
+        began, began_s = time.time(), time.perf_counter()
+        looks: list[Gauges] = []
+        async with client_of(self.place, self.settings.limits) as client:
+            drive = self.progress.drive = Drive(client, work, point, first)
+            watching = asyncio.create_task(watch(client, self.target.table.metrics, looks))
+            try:
+                await _undisturbed(drive)
+                if drive.trouble is None and any(one.failure in GONE for one in drive.replies):
+                    drive.trouble = await _gone(client)
+            finally:
+                watching.cancel()
+                await asyncio.gather(watching, return_exceptions=True)
+                self.progress.drive = None
+        seen = Seen(drive.replies, drive.from_s, drive.to_s)
+        steady = drive.steady or self.settings.requests is not None
+        row = row_of(
+            arm,
+            point,
+            number,
+            seen,
+            began=began,
+            began_s=began_s,
+            steady=steady,
+            pulse=drive.pulse,
+            looks=looks,
+            trouble=drive.trouble,
+        )
+        return row, drive.trouble
+
+
+async def _undisturbed(drive: Drive) -> None:
+    """Run a load without the collector: a pause of it would be a pause of every request."""
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        await drive.run()
+    finally:
+        if enabled:
+            gc.enable()
+
+
+async def _gone(client: Client) -> str | None:
+    """Say that nobody answers any more, or return None: a load that a death ended late looks like a slow one."""
+    status, _ = await client.get("/v1/models")
+    return "the server was gone before the measurement was over" if status == 0 else None
+
+
+def _ignores(results: Results, target: Target) -> bool:
+    return results.meta.settings.ignore_eos and target.ignore_eos
