@@ -20,7 +20,10 @@ def pages() -> dict[str, str]:
 
 
 def section(name: str, command: Any) -> list[str]:
-    """Return the section of one command."""
+    """Return the section of one command, or those of a group's own."""
+    inner = getattr(command, "commands", None)
+    if inner:
+        return [part for word, one in inner.items() for part in section(f"{name} {word}", one)]
     arguments = [one for one in command.params if one.param_type_name == "argument"]
     usage = " ".join(["vigil", name, "[OPTIONS]", *(metavar_of(one) for one in arguments)])
     rows = [option_row(one) for one in options_of(command)]

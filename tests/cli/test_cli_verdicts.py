@@ -13,7 +13,7 @@ JOB = (sys.executable, str(FAKES / "job.py"), "--step-time", "10ms", "--steps", 
 FIELDS = {
     "schema", "name", "verdict", "exit_code", "since_s", "phase", "ready_level", "owner", "cause", "evidence", "attempts",
     "phases", "tail", "reason", "progress", "expected_s", "last_line", "log", "host", "engine", "url", "model", "warnings",
-    "changes", "changes_since_s",
+    "changes", "changes_since_s", "expectations",
 }  # fmt: skip
 CAUSE_FIELDS = {
     "code",

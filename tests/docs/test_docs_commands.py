@@ -26,7 +26,10 @@ def free_port() -> str:
 
 @pytest.mark.parametrize(("where", "words"), COMMAND_LINES, ids=[where for where, _ in COMMAND_LINES])
 def test_command_in_the_docs_is_one_that_vigil_takes(where: str, words: list[str]) -> None:
-    command = commands()[words[0]]
+    command: Any = commands()[words[0]]
+    while getattr(command, "commands", None):  # `vigil flags diff`
+        words = words[1:]
+        command = command.commands[words[0]]
     known = {flag for one in command.params for flag in one.opts}
     ours = words[1 : words.index("--")] if "--" in words else words[1:]
     assert {word.partition("=")[0] for word in ours if re.match(r"--?[a-z]", word)} - known == set(), where

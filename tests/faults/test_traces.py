@@ -25,6 +25,8 @@ OTHERS = {
     "gpu-squatted": ("unhealthy", "PORT001"),
     "gpu-hung": ("unhealthy", None),
     "gpu-killed": ("unhealthy", None),
+    "gpu-expected": ("degraded", None),
+    "gpu-refused": ("refused", "FLAG001"),
     "bug-log-before-main-started": ("crashed", "FLAG001"),
 }
 # No trace can tell of these: the watching never began (an error), or the watcher who wrote it was killed, or its disk was full.

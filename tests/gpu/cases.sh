@@ -57,17 +57,24 @@ P
 E3="--speculative-algorithm EAGLE3 --speculative-draft-model-path /tmp/draft --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
 nvidia-smi --query-gpu=name,memory.used --format=csv,noheader
 
-case_of flag crashed up --name flag --timeout 2m --env-file $W/server.env -- $(server 31001 --num-speculative-tokens 16) &
-case_of nomodel crashed up --name nomodel --timeout 2m --env-file $W/server.env -- $(server 31002 --model-path /tmp/no-such-model) &
-case_of base ready up --name base --timeout 3m --env-file $W/server.env -- $(server 31003) &
-case_of eagle ready up --name eagle --timeout 3m --env-file $W/server.env -- $(server 31004 $E3) &
+CHECK=  # where the look ahead is wrong about the plain server, the rest goes on without it
+vigil check --env-file $W/server.env -- $(server 31003 $E3) || CHECK=--no-check
+case_of refused refused up --name refused --timeout 2m --env-file $W/server.env -- $(server 31001 --num-speculative-tokens 16)
+case_of flag crashed up --no-check --name flag --timeout 2m --env-file $W/server.env -- $(server 31001 --num-speculative-tokens 16) &
+case_of nomodel crashed up --no-check --name nomodel --timeout 2m --env-file $W/server.env -- $(server 31002 --model-path /tmp/no-such-model) &
+case_of base ready up $CHECK --name base --timeout 3m --env-file $W/server.env -- $(server 31003) &
+case_of eagle ready up $CHECK --name eagle --timeout 3m --env-file $W/server.env -- $(server 31004 $E3) &
 ( sleep 20; exec python3 -m http.server 31005 --bind 127.0.0.1 ) >/dev/null 2>&1 & SQUATTER=$!
-case_of squatted unhealthy up --name squatted --env-file $W/server.env --timeout 3m -- $(server 31005) &
-case_of loop crash_looping up --name loop --env-file $W/server.env --timeout 5m -- bash -c "while true; do $(server 31006 --mem-fraction-static 0.001); sleep 1; done" &
+case_of squatted unhealthy up $CHECK --name squatted --env-file $W/server.env --timeout 3m -- $(server 31005) &
+case_of loop crash_looping up --no-check --name loop --env-file $W/server.env --timeout 5m -- bash -c "while true; do $(server 31006 --mem-fraction-static 0.001); sleep 1; done" &
 for job in $(jobs -p); do [ "$job" = "$SQUATTER" ] || wait "$job"; done
 kill $SQUATTER 2>/dev/null
 
 vigil ps
+# what runs: asked for and in force, speculation measured, the classes that live
+vigil show eagle --args
+case_of expected ready wait eagle --expect speculation --expect arg.speculative_algorithm=EAGLE3 --expect class=EAGLEWorker --timeout 2m
+grep -o '"expectations":.*' $W/expected.json | cut -c1-900
 # after ready: a scheduler that hangs, one that dies
 vigil wait base --follow --json --timeout 2m --trace $W/hung.jsonl >$W/hung.json 2>/dev/null & H=$!
 vigil wait eagle --follow --json --timeout 2m --trace $W/killed.jsonl >$W/killed.json 2>/dev/null & K=$!
@@ -81,5 +88,13 @@ kill -CONT $S
 vigil wait base --json --timeout 1m | cut -c1-120
 for name in base eagle squatted loop flag nomodel; do vigil stop $name --grace 20s; done
 sleep 1; echo "left: $(ps -eo pid,args | grep -c '[s]glang')"; nvidia-smi --query-gpu=memory.used --format=csv,noheader
+# memory of the GPU that somebody else holds
+if [ -z "${REHEARSE:-}" ]; then
+    vigil run --name hog --for 12s --env-file $W/server.env -- python3 -c "import time, torch; held = torch.empty(int(130e9), dtype=torch.uint8, device='cuda'); print('held', flush=True); time.sleep(120)" 2>/dev/null | tail -3
+    vigil check --env-file $W/server.env -- $(server 31007)
+    case_of full crashed up --no-check --name full --timeout 2m --env-file $W/server.env -- $(server 31007)
+    vigil diagnose full
+    vigil stop hog --grace 5s; tail -c 60000 $W/state/vigil/servers/full/current/server.log >$W/full.log; vigil stop full --grace 5s
+fi
 for name in base eagle squatted loop flag nomodel; do tail -c 60000 $W/state/vigil/servers/$name/current/server.log >$W/$name.log; done
 tar czf ${OUT:-/tmp}/cases.tar.gz -C $W --exclude state .

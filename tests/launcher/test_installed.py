@@ -79,7 +79,7 @@ def test_loops_pipes_and_folders_in_place_of_files_are_looked_at_and_no_more(tmp
 
 def test_budget_that_is_spent_leaves_the_rest_unchecked(tmp_path: Path) -> None:
     one = package(tmp_path, "".join(f"{number}.py,sha256={hash_of('y')},1\n" for number in range(5)))
-    assert edited.edited_files([one], str(tmp_path), Budget(0.0, 1)) == {"files": {}, "unchecked": 5}
+    assert edited.edited_files([one], str(tmp_path), Budget(0.0, 1)) == {"files": {}, "unchecked": 5, "sites": {}}
 
 
 @pytest.mark.parametrize("kind", ["folder", "loop", "pipe", "empty", "binary", "terabyte", "unreadable"])

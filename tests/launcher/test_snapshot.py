@@ -63,7 +63,7 @@ def test_snapshot_holds_command_machine_and_what_is_installed(host: Host, instal
     assert found["command"]["words"][1:] == ["-m", "tinyengine", "--port", "1"]
     assert found["packages"] == {"tinyengine": "1.0"}
     assert found["program"]["version"] is not None
-    assert found["edited"] == {"files": {}, "unchecked": 0}
+    assert found["edited"] == {"files": {}, "unchecked": 0, "sites": {}}
     assert found["machine"]["kernel"] == os.uname().release
     assert found["machine"]["memory_total_bytes"] > found["machine"]["memory_free_bytes"] > 0
     assert found["troubles"] == []
@@ -124,7 +124,7 @@ def _touched(folder: Path) -> os.stat_result:
 
 def test_copied_environment_without_an_edit_has_none(host: Host, engine: Path) -> None:
     found = kept(host, *run(engine))
-    assert found["edited"] == {"files": {}, "unchecked": 0}
+    assert found["edited"] == {"files": {}, "unchecked": 0, "sites": {}}
 
 
 def test_working_copy_is_told_with_its_commit_and_changed_files(host: Host, engine: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from vigil import facts
 from vigil.observer.exchange import Reply, exchange, is_here, make_target
-from vigil.observer.probe import _sample_pattern, read_models, read_samples
+from vigil.observer.probe import read_models, read_samples, sample_pattern
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -228,7 +228,7 @@ def test_samples_are_summed_over_labels() -> None:
     text = '# HELP a b\nvllm:run{m="a}b",e="0"} 1.0\nvllm:run{m="x",e="1"} 2\nvllm:running 9\nsgl:wait 3e2\nbad{x="y"} NaN\n'
 
     def read(*names: str) -> float | None:
-        return read_samples(text, [_sample_pattern(name) for name in names])
+        return read_samples(text, [sample_pattern(name) for name in names])
 
     assert (read("vllm:run"), read("none", "sgl:wait"), read("none"), read("bad")) == (3.0, 300.0, None, None)
 

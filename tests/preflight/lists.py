@@ -9,6 +9,7 @@ A case:
     version = "0.5.10"                            # the engine's; its table answers, since no engine is looked for
     code = "FLAG001"                              # "" or missing: a good command
     corrected = "--speculative-num-draft-tokens 16"   # stands in the command as it would be right; "" where nothing can be pasted
+    look = true                                   # look for its folders though it makes none
     [case.env]
     HF_HUB_OFFLINE = "1"
     [case.files]                                  # text of a file, below {here}
@@ -43,6 +44,7 @@ class Case(NamedTuple):
     files: dict[str, str]
     tensors: dict[str, dict[str, str]]
     host: dict[str, Any]
+    look: bool
 
     def words(self, here: Path) -> tuple[str, ...]:
         """Return the command's words, with `{here}` filled in."""
@@ -65,7 +67,16 @@ def cases() -> list[Case]:
     found = []
     for path in sorted(FOLDER.glob("*.toml")):
         for row in tomllib.loads(path.read_text("utf-8")).get("case", []):
-            fields = {"version": None, "code": "", "corrected": "", "env": {}, "files": {}, "tensors": {}, "host": {}}
+            fields = {
+                "version": None,
+                "code": "",
+                "corrected": "",
+                "env": {},
+                "files": {},
+                "tensors": {},
+                "host": {},
+                "look": False,
+            }
             found.append(Case(**{**fields, **row}))
     return found
 

@@ -55,7 +55,10 @@ def test_sglang_is_ready_and_the_death_of_its_scheduler_is_told(site: Site, serv
 
 
 def test_sglang_flag_of_the_first_story_is_a_crash(site: Site, server: Callable[..., list[str]]) -> None:
-    done = site.up("sglang-unknown-flag", *server("--num-speculative-tokens", "16"), env=ENV)
+    refused = site.watch("sglang-refused", *server("--num-speculative-tokens", "16"), env=ENV).end()
+    done = site.up("sglang-unknown-flag", *server("--num-speculative-tokens", "16"), options=("--no-check",), env=ENV)
+
+    assert (refused.rc, refused.words) == (3, ["refused"])
 
     assert (done.rc, done.words, done.code) == (4, ["crashed"], "FLAG001")
     assert done.verdict["attempts"][-1]["exit"] == 2

@@ -41,8 +41,8 @@ class Sign(msgspec.Struct, frozen=True, kw_only=True):
 class MetricNames(msgspec.Struct, frozen=True, kw_only=True):
     """Prometheus names; the first that is present counts, and samples of one name are summed over their labels.
 
-    `needs_flag`: the flag without which the server has no such page, or None. `drafts_total`, `accepted_total`: steps that
-    verified a draft, and draft tokens that were accepted in them; `accept_length`: a gauge of tokens a step instead.
+    `drafts`: how often something was drafted; `proposed`, `accepted`: tokens of that; `accept_length`: a gauge of tokens a step
+    instead. `needs_flag`: the flag without which the server has no such page, or None.
     """
 
     path: str | None = None
@@ -50,8 +50,9 @@ class MetricNames(msgspec.Struct, frozen=True, kw_only=True):
     running: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     tokens_total: tuple[str, ...] = ()
-    drafts_total: tuple[str, ...] = ()
-    accepted_total: tuple[str, ...] = ()
+    drafts: tuple[str, ...] = ()
+    proposed: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
     accept_length: tuple[str, ...] = ()
 
 
@@ -73,7 +74,11 @@ class EngineTable(msgspec.Struct, frozen=True, kw_only=True):
     `key_flags`/`key_variables`: where the server's own API key stands; so for host, port, TLS, model and the name that
     it is served by (a flag stands before a variable, a variable before the default). `model_position`: the word after
     the command may be the model. `draft_flags` name further models, `draft_configs` a JSON object with one as its `model`,
-    `revision_flags` the revision of the model; `packages`: what is looked into for edited files (see `launcher.edited`).
+    `revision_flags` the revision of the model; `packages`: what is looked into for edited files (see `survey.edited`).
+    `imports_as`: the engine's own packages as Python imports them, the first of which makes a process one of its own.
+    `argument_classes`: the classes of its resolved arguments, `argument_roots`: where its modules keep one, as
+    `module:name.name`; `info_paths`: where it tells them over HTTP. `environment`: beginnings of variables that it reads.
+    `measured_by`: where an answer tells of speculation, or moves the counters of it; "": not known.
     """
 
     name: str
@@ -116,6 +121,12 @@ class EngineTable(msgspec.Struct, frozen=True, kw_only=True):
     draft_configs: tuple[str, ...] = ()
     revision_flags: tuple[str, ...] = ("--revision",)
     packages: tuple[str, ...] = ()
+    imports_as: tuple[str, ...] = ()
+    argument_classes: tuple[str, ...] = ()
+    argument_roots: tuple[str, ...] = ()
+    info_paths: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    measured_by: str = ""
     name_flags: tuple[str, ...] = ("--served-model-name",)
     name_variables: tuple[str, ...] = ()
     default_host: str = "127.0.0.1"

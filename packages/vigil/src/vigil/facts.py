@@ -45,13 +45,17 @@ class Ticked(Fact, frozen=True, kw_only=True):
 
 
 class Launched(Fact, frozen=True, kw_only=True):
-    """Our launcher started the command. Times of its life are on its own host; `log_offset` is where this start's log begins."""
+    """Our launcher started the command. Times of its life are on its own host; `log_offset` is where this start's log begins.
+
+    `attester`: it was put into the environment, for every Python of the server to load.
+    """
 
     launcher_pid: int
     pid: int
     start_ticks: int
     log: str
     log_offset: int
+    attester: bool = False
 
 
 class Refused(Fact, frozen=True, kw_only=True):
@@ -237,6 +241,101 @@ class StacksSeen(Fact, frozen=True, kw_only=True):
     error: str = ""
 
 
+Value = str | int | float | bool | None
+"""A setting, as it may be shown: without its secrets."""
+
+
+class AttestedProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A Python process of the server. `error`: why it did not say what it runs. `marks`: variables as it has them now."""
+
+    pid: int
+    title: str = ""
+    error: str = ""
+    marks: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class EditedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of an installed package that differs from its wheel, as the start found it: `name` below `site`."""
+
+    package: str
+    name: str
+    how: str = ""
+    site: str = ""
+    path: str = ""
+
+
+class LoadedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that processes `pids` have loaded. `stale`: those that loaded something else than is on disk now.
+
+    `asked`: the names by which it was asked for. `unsure`: a compiled file, of which it cannot be told when it changed.
+    """
+
+    path: str
+    modules: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
+    stale: tuple[int, ...] = ()
+    asked: tuple[str, ...] = ()
+    unsure: bool = False
+    sha256: str = ""
+
+
+class Stray(msgspec.Struct, frozen=True, kw_only=True):
+    """A package with edited files in `site` that all processes load from elsewhere."""
+
+    package: str
+    site: str
+    loaded_from: str
+
+
+class LiveClass(msgspec.Struct, frozen=True, kw_only=True):
+    """How many instances of a class one process has. `frozen`: it keeps objects where not all of them can be listed."""
+
+    name: str
+    pid: int
+    defined: bool = False
+    alive: int = 0
+    frozen: bool = False
+
+
+class Arguments(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings that are in force, nested ones under dotted names: of processes `pids`, or by the server's own account."""
+
+    source: str = ""
+    pids: tuple[int, ...] = ()
+    values: dict[str, Value] = msgspec.field(default_factory=dict)
+    error: str = ""
+
+
+class Attested(Fact, frozen=True, kw_only=True):
+    """The server's processes said what they really run. `error`: they could not be asked."""
+
+    processes: tuple[AttestedProcess, ...] = ()
+    edited: tuple[EditedFile, ...] = ()
+    files: tuple[LoadedFile, ...] = ()
+    strays: tuple[Stray, ...] = ()
+    classes: tuple[LiveClass, ...] = ()
+    arguments: tuple[Arguments, ...] = ()
+    served: Arguments | None = None
+    error: str = ""
+
+
+class Drafted(msgspec.Struct, frozen=True, kw_only=True):
+    """What one answer, or the counters around it, say of speculation: tokens made, steps of the target that made them."""
+
+    tokens: int
+    steps: int | None = None
+    proposed: int | None = None
+    accepted: int | None = None
+
+
+class SpeculationMeasured(Fact, frozen=True, kw_only=True):
+    """A few real prompts were answered. `source`: where the numbers come from; "": nothing told of drafts."""
+
+    answers: tuple[Drafted, ...] = ()
+    source: str = ""
+    error: str = ""
+
+
 class KernelLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the kernel's log: its OOM killer ended `pid`, or NVIDIA's driver reported an error of a GPU (an Xid).
 
@@ -346,6 +445,8 @@ AnyFact = (
     | MetricsSeen
     | Sampled
     | StacksSeen
+    | Attested
+    | SpeculationMeasured
     | KernelSaid
     | RoomSeen
     | PortHeld

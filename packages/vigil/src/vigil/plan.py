@@ -20,6 +20,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     `timeout_s` lives in `policy`; 0 there means no limit. `model`: the id that the server must list. `speculation`: it was
     asked to speculate, so that the first tokens asked of it must exercise that. `ready`: None stands for "token".
     `health_path`: where health is asked, if not where the engine has it.
+    `attest`: put the attester into its Python processes; `expect`: what must be in force, each as `--expect` takes it.
     `check`: look ahead of the start (`vigil check`), and refuse what it would die of.
     `time_scale` is the one number by which all times of policy and engine tables were multiplied (tests run faster than
     life).
@@ -45,6 +46,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     on_timeout: Literal["leave", "stop"] = "leave"
     attached: bool = False
     check: bool = True
+    attest: bool = True
+    expect: tuple[str, ...] = ()
     policy: Policy = Policy()
     time_scale: float = 1.0
 

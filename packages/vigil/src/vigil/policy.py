@@ -42,6 +42,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts that end alike, otherwise."""
     loop_any: int = 10
     """Attempts that end without ever being ready, whatever their causes."""
+    attest_patience_s: float = 5.0
+    """How long a ready server's processes may take to say what they run."""
+    measure_patience_s: float = 90.0
+    """How long the answers to a few prompts may take, by which speculation is measured."""
     probe_every_s: float = 0.05
     """Pace of the model-list probe until the server is ready."""
     health_every_s: float = 2.0

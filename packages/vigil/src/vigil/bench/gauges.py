@@ -59,8 +59,8 @@ def read(text: str, names: MetricNames, at_s: float = 0.0) -> Gauges:
         at_s=at_s,
         running=first(names.running),
         waiting=first(names.waiting),
-        drafts=first(names.drafts_total),
-        accepted=first(names.accepted_total),
+        drafts=first(names.drafts),
+        accepted=first(names.accepted),
         tokens=first(names.tokens_total),
         accept_length=fmean(lengths) if lengths else None,  # one sample a rank: a sum would say nothing
     )

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from vigil import __version__
-from vigil.cli import bench, check, compare, diagnose, diff, logs, ps, replay, report, run, show, stop, up, wait
+from vigil.cli import bench, check, compare, diagnose, diff, flags, logs, ps, replay, report, run, show, stop, up, wait
 from vigil.cli.saying import mention, open_streams
 from vigil.errors import VigilError
 from vigil.screen import hide_secrets, plain
@@ -31,6 +31,7 @@ COMMAND_FOLLOWS = {
 for module in (up, check, wait, run, ps, show, logs, stop, diagnose, diff, replay, bench, compare, report):
     settings = COMMAND_FOLLOWS if module in {up, run, check} else None
     app.command(name=module.__name__.rpartition(".")[2], context_settings=settings)(module.command)
+app.add_typer(flags.app, name="flags")
 
 
 def _version(value: bool) -> None:

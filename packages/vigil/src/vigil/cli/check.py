@@ -18,6 +18,12 @@ Explain = Annotated[str | None, typer.Option("--explain", metavar="CODE", help="
 Deep = Annotated[
     bool, typer.Option("--deep", help="Also what takes seconds: every tensor's header, hashes of the engine's files.")
 ]
+EngineVersion = Annotated[
+    str | None,
+    typer.Option(
+        "--engine-version", metavar="X", help="Hold flags against this release of the engine, whatever is installed."
+    ),
+]
 
 
 def command(
@@ -28,12 +34,14 @@ def command(
     env_file: options.EnvFile = None,
     cwd: options.Cwd = None,
     engine: options.Engine = None,
+    engine_version: EngineVersion = None,
     deep: Deep = False,
     explain: Explain = None,
     json: options.Json = False,
 ) -> None:
     """Say what a command would die of on its host, and how it would be right; nothing is started."""
-    from vigil.cli.findings import explained, text_of
+    from vigil.cli.findings import explained, hidden, text_of
+    from vigil.cli.flags import release_of
     from vigil.errors import UsageError
     from vigil.plan import Plan
     from vigil.screen import plain_json
@@ -52,7 +60,7 @@ def command(
         reach=reach,
         engine=options.engine_name(engine),
     )
-    report = anyio.run(lambda: check(checked(plan), deep=deep))
-    print(plain_json(msgspec.json.encode(report).decode()) if json else text_of(report))
+    report = anyio.run(lambda: check(checked(plan), deep=deep, version=release_of(engine_version)))
+    print(plain_json(msgspec.json.encode(hidden(report)).decode()) if json else text_of(report))
     if report.fatal:
         raise typer.Exit(REFUSED)

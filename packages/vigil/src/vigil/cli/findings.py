@@ -2,11 +2,13 @@
 
 import shlex
 
+from msgspec.structs import replace
+
 from vigil.cli.render import wrapped
 from vigil.errors import UsageError
 from vigil.preflight import Finding, Report
 from vigil.preflight.finding import kinds
-from vigil.screen import hide_in_command, plain
+from vigil.screen import hide_in_command, hide_secrets, plain
 
 SHOWN_CHARS = 160
 AROUND_CHARS = 60
@@ -21,6 +23,21 @@ def text_of(report: Report) -> str:
         lines += ["", "  as it would be right:", "", "    " + _joined(report.corrected)]
     lines += ["", *(f"  not looked at: {plain(one, 300)}" for one in report.unseen)]
     return "\n".join(lines).rstrip()
+
+
+def hidden(report: Report) -> Report:
+    """Return a report in which the values of secret flags are replaced, in its words and in what is said of them."""
+    findings = tuple(
+        replace(
+            one,
+            text=hide_secrets(one.text),
+            advice=hide_secrets(one.advice),
+            edits=tuple(replace(edit, put=hide_in_command(edit.put)) for edit in one.edits),
+        )
+        for one in report.findings
+    )
+    corrected = hide_in_command(report.corrected) if report.corrected is not None else None
+    return replace(report, words=hide_in_command(report.words), findings=findings, corrected=corrected)
 
 
 def _head(report: Report) -> str:
@@ -45,9 +62,9 @@ def lines_of(finding: Finding, words: tuple[str, ...]) -> list[str]:
     kind = kinds().get(finding.code)
     lines = [f"  {finding.code}  {finding.severity.value}: {kind.title if kind else finding.code}"]
     lines += _underlined(finding, words)
-    lines += wrapped(plain(finding.text, 600), first="    ", then="    ")
+    lines += wrapped(plain(hide_secrets(finding.text), 600), first="    ", then="    ")
     if finding.advice:
-        lines += wrapped(f"what to do: {plain(finding.advice, 900)}", first="    ", then="      ")
+        lines += wrapped(f"what to do: {plain(hide_secrets(finding.advice), 900)}", first="    ", then="      ")
     if finding.seen:
         lines += wrapped(f"known from: {plain(finding.seen, 300)}", first="    ", then="      ")
     return lines

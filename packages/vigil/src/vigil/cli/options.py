@@ -95,6 +95,17 @@ Follow = Annotated[bool, typer.Option("--follow", help="Go on watching once it i
 OnTimeout = Annotated[
     str, typer.Option("--on-timeout", metavar="WHAT", help="leave or stop it when it stalled or timed out.")
 ]
+NoAttest = Annotated[
+    bool, typer.Option("--no-attest", help="Put nothing into its Python processes; what they run is then not known.")
+]
+Expect = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--expect",
+        metavar="WHAT",
+        help="Exit 9 unless this is in force: module=NAME, file=PATH, class=NAME, arg.NAME=VALUE or speculation.",
+    ),
+]
 NoCheck = Annotated[bool, typer.Option("--no-check", help="Start it whatever `vigil check` would say.")]
 OnVerdict = Annotated[
     str | None, typer.Option("--on-verdict", metavar="COMMAND", help="Run this with each verdict's JSON on its input.")
@@ -207,6 +218,22 @@ def health(path: str | None) -> str | None:
     if path is not None and (not path.startswith("/") or not path.isprintable() or " " in path):
         raise UsageError(f"--health-path {path!r}: give a path such as /health")
     return path
+
+
+def expectations(texts: list[str] | None, on: str | None, reach: str | None) -> tuple[str, ...]:
+    """Return what is expected, paths of this machine made whole; raise `UsageError` for what cannot be expected."""
+    from vigil.verdict import read_expectation
+
+    found = []
+    for text in texts or []:
+        try:
+            one = read_expectation(text)
+        except ValueError as error:
+            raise UsageError(f"--expect {error}") from error
+        if one.what == "file" and (on or reach) and not one.name.startswith("/"):
+            raise UsageError(f"--expect {text[:80]!r}: give the whole path of a file on another host")
+        found.append(f"file={absolute(one.name, on, reach)}" if one.what == "file" else text)
+    return tuple(found)
 
 
 def engine_name(name: str | None) -> str | None:

@@ -29,7 +29,9 @@ def text_of(verdict: Verdict, trace: Path | None, *, hints: bool = True) -> str:
         parts += [*_attempts(verdict), *_cause(verdict), *block_of(verdict, _width())]
     else:
         parts += _phases(verdict)
-    parts += [f"  warning: {plain(warning, _width())}" for warning in verdict.warnings]
+    parts += _expectations(verdict)
+    for warning in verdict.warnings:
+        parts += wrapped(f"warning: {warning}")
     parts += _where_next(verdict, trace, hints=hints)
     return "\n".join(parts)
 
@@ -55,6 +57,14 @@ def _what(verdict: Verdict) -> list[str]:
             verdict.owner or "", ""
         )
         lines.append(f"  proof: {LEVELS[verdict.ready_level]}{', ' + owner if owner else ''}")
+    return lines
+
+
+def _expectations(verdict: Verdict) -> list[str]:
+    words = {True: "as expected", False: "NOT as expected", None: "NOT KNOWN"}
+    lines: list[str] = []
+    for one in verdict.expectations:
+        lines += wrapped(f"{words[one.met]}: {one.expectation}: {one.found}")
     return lines
 
 

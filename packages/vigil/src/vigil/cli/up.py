@@ -33,6 +33,8 @@ def command(
     attached: Attached = False,
     on_timeout: options.OnTimeout = "leave",
     no_check: options.NoCheck = False,
+    no_attest: options.NoAttest = False,
+    expect: options.Expect = None,
     on_verdict: options.OnVerdict = None,
     json: options.Json = False,
     trace: options.Trace = None,
@@ -61,6 +63,8 @@ def command(
         on_timeout=choice(on_timeout, ("leave", "stop"), "--on-timeout"),  # type: ignore[arg-type]
         attached=attached,
         check=not no_check,
+        attest=not no_attest,
+        expect=options.expectations(expect, on, reach),
         policy=policy(timeout, time_scale),
         time_scale=time_scale,
     )

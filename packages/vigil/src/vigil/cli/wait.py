@@ -32,6 +32,7 @@ def command(
     api_key_env: options.KeyEnv = None,
     follow: options.Follow = False,
     on_timeout: options.OnTimeout = "leave",
+    expect: options.Expect = None,
     on_verdict: options.OnVerdict = None,
     json: options.Json = False,
     trace: options.Trace = None,
@@ -63,6 +64,7 @@ def command(
         ready=choice(ready, ("token", "http", "log"), "--ready") if ready else None,  # type: ignore[arg-type]
         api_key_env=api_key_env,
         on_timeout=choice(on_timeout, ("leave", "stop"), "--on-timeout"),  # type: ignore[arg-type]
+        expect=options.expectations(expect, on, reach),
         policy=policy(timeout, time_scale),
         time_scale=time_scale,
     )

@@ -61,7 +61,8 @@ def watch_and_exit(plan: Plan, manner: Manner) -> None:
 
 def with_exit_code(verdict: Verdict, manner: Manner, plan: Plan) -> Verdict:
     """Return the verdict with the exit code that we leave with: degraded counts where an expectation failed, or by `--strict`."""
-    expected = manner.strict or plan.model is not None or verdict.ready_level != "token"
+    failed = any(not one.met for one in verdict.expectations)
+    expected = manner.strict or failed or plan.model is not None or verdict.ready_level != "token"
     if verdict.word is Word.DEGRADED and not expected:
         return msgspec.structs.replace(verdict, exit_code=0)
     return verdict

@@ -112,9 +112,12 @@ TABLE = EngineTable(
         running=("llamacpp:requests_processing",),
         waiting=("llamacpp:requests_deferred",),
         tokens_total=("llamacpp:tokens_predicted_total",),
-        drafts_total=("llamacpp:spec_decode_num_drafts_total",),  # from 2026 on
-        accepted_total=("llamacpp:spec_decode_num_accepted_tokens_total",),
+        drafts=("llamacpp:spec_decode_num_drafts_total",),  # from 2026 on
+        accepted=("llamacpp:spec_decode_num_accepted_tokens_total",),
     ),
+    measured_by="/completion",
+    info_paths=("/props",),
+    environment=("LLAMA_", "GGML_", "CUDA_VISIBLE_DEVICES"),
     key_flags=("--api-key",),
     key_variables=("LLAMA_API_KEY",),
     host_variables=("LLAMA_ARG_HOST",),

@@ -154,6 +154,16 @@ TABLE = EngineTable(
     tls_flags=("--ssl-certfile",),
     model_flags=("--model-path", "--model"),
     draft_flags=("--speculative-draft-model-path", "--speculative-draft-model", "--tokenizer-path"),
+    imports_as=("sglang", "sgl_kernel"),
+    argument_classes=("ServerArgs",),
+    argument_roots=(
+        "sglang.srt.runtime_context:_CONTEXT.server_args",  # 0.5.23
+        "sglang.srt.server_args:_global_server_args",  # 0.5.4 to about 0.5.20
+        "sglang.srt.entrypoints.http_server:_global_state.tokenizer_manager.server_args",
+    ),
+    measured_by="/generate",
+    info_paths=("/server_info", "/get_server_info"),  # the first since 0.5.10 or before; the second is deprecated
+    environment=("SGLANG_", "SGL_", "NCCL_", "CUDA_VISIBLE_DEVICES", "RANK", "LOCAL_RANK", "WORLD_SIZE"),
     packages=("sglang", "sgl-kernel", "sglang-kernel", *PATCHED),
     model_position=True,
     default_host="127.0.0.1",

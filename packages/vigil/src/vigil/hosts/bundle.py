@@ -7,6 +7,7 @@ commands afterwards (`python3 -` alone would run only at end of input).
 import functools
 import re
 from importlib import resources
+from pathlib import Path
 
 # Reads exactly as many bytes as it is told and no more: what follows belongs to the program that it runs. One line without
 # `'`, `$`, `!`: it must come through the quotes of any login shell, csh and fish included.
@@ -46,6 +47,7 @@ from vigil_beside.{room} import {module}
 """
 
 
+_HOME = str(Path(__file__).resolve().parents[2])
 _ROOMS = ("observer", "launcher", "survey", "scout")
 _PACKAGES = {"vigil_beside": "", **{f"vigil_beside.{room}": "" for room in _ROOMS}}
 Place = tuple[str, str]
@@ -80,4 +82,16 @@ def program(room: str, module: str, argument: str = "", besides: tuple[Place, ..
     text = _PROGRAM.format(
         sources=sources, packages=tuple(_PACKAGES), room=room, module=module, argument=literal
     ).encode()
+    return b"%08d\n" % len(text) + text
+
+
+def installed(room: str, module: str, argument: str) -> bytes:
+    """Return the same program for this machine, from the modules that are installed here: nothing is compiled again."""
+    lines = (
+        "import json, sys",
+        f"sys.path.insert(0, {_HOME!r})",
+        f"from vigil.{room} import {module}",
+        f"{module}.main(json.loads({argument!r}))",
+    )
+    text = "\n".join(lines).encode()
     return b"%08d\n" % len(text) + text

@@ -11,7 +11,7 @@ import anyio
 import anyio.abc
 
 from vigil.errors import HostError, NoPythonError, StateError, UnreachableError, UsageError, VigilError
-from vigil.hosts.bundle import program
+from vigil.hosts.bundle import installed, program
 from vigil.hosts.reach import Reach
 from vigil.screen import plain
 
@@ -40,7 +40,7 @@ _ERRORS: dict[str, type[VigilError]] = {
 }
 
 # What one verb alone loads, and late.
-_BESIDES = {"launch": (("survey", "snapshot"),), "around": (("survey", "around"),)}
+_BESIDES = {"launch": (("survey", "snapshot"),), "around": (("survey", "around"),), "attest": (("survey", "attested"),)}
 
 
 async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any) -> dict[str, Any]:
@@ -55,7 +55,8 @@ async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any)
 
 async def look_ahead(reach: Reach, question: dict[str, Any], *, timeout_s: float = 60.0) -> dict[str, Any]:
     """Ask the scout on the host what is there of a command (see `vigil.scout.desk.Question`); raises as `call` does."""
-    return await _ask(reach, program("scout", "desk", json.dumps(question)), timeout_s)
+    make = installed if reach.local else program
+    return await _ask(reach, make("scout", "desk", json.dumps(question)), timeout_s)
 
 
 async def _ask(reach: Reach, request: bytes, timeout_s: float) -> dict[str, Any]:

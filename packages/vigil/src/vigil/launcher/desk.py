@@ -25,6 +25,12 @@ def around(**asked: Any) -> Dict[str, Any]:
     return found
 
 
+def attest(**asked: Any) -> Dict[str, Any]:
+    """Ask a server's processes what they run; who asks for something else does not load what that takes."""
+    found: Dict[str, Any] = import_module("..survey.attested", __package__).attest(**asked)
+    return found
+
+
 VERBS: Dict[str, Callable[..., Dict[str, Any]]] = {
     "launch": launch.launch,
     "stop": stop.stop,
@@ -36,6 +42,7 @@ VERBS: Dict[str, Callable[..., Dict[str, Any]]] = {
     "compare": starts.compare,
     "listener": taken.listener,
     "around": around,
+    "attest": attest,
 }
 
 

@@ -11,6 +11,7 @@ from ..observer.holders import Holders
 from ..observer.life import read_boot_id, servers_folder, state_folder
 from . import kin, spawn, starts, state
 from .aside import aside
+from .attester import SOCKETS, with_attester
 from .name import free_name
 from .output import open_log
 from .request import Request, read_request
@@ -63,7 +64,7 @@ def _start(  # noqa: PLR0913, PLR0917 - what a start is made of
 ) -> Dict[str, Any]:
     name = os.path.basename(os.path.dirname(os.path.dirname(folder)))
     mark = os.urandom(8).hex()
-    env = {**env, kin.MARK.encode(): mark.encode()}
+    env = with_attester({**env, kin.MARK.encode(): mark.encode()}, request.attester, folder)
     offset = os.fstat(handle).st_size
     with spawn.Launcher(request, env, folder, handle) as started:
         life = {
@@ -77,6 +78,7 @@ def _start(  # noqa: PLR0913, PLR0917 - what a start is made of
             "started_wall_s": time.time(),
             "log": log,
             "log_offset": offset,
+            "attester": request.attester is not None and SOCKETS in env,
         }
         # Before the command runs: whatever happens next, what was started is known.
         state.write_json(os.path.join(folder, "life.json"), life)

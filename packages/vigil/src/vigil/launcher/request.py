@@ -3,13 +3,14 @@
 import os
 from typing import Any, Dict, List, NamedTuple, Optional
 
+from .attester import Attester, read_attester
 from .state import Refused
 
 
 class Request(NamedTuple):
     """What is asked for. `name` None: make one from `made_name`. `log` None: beside the state. `host`: where it will listen.
 
-    `keep`: what the tool wants kept of the start, see `snapshot`; None: nothing.
+    `keep`: what the tool wants kept of the start, see `snapshot`; None: nothing. `attester`: put into its Pythons, or None.
     """
 
     name: Optional[str]
@@ -22,6 +23,7 @@ class Request(NamedTuple):
     port: Optional[int]
     plan: Any
     keep: Optional[Dict[str, Any]]
+    attester: Optional[Attester]
 
 
 def read_request(spec: Dict[str, Any]) -> Request:
@@ -42,6 +44,7 @@ def read_request(spec: Dict[str, Any]) -> Request:
         port=spec.get("port"),
         plan=spec.get("plan") or {},
         keep=spec["keep"] if isinstance(spec.get("keep"), dict) else None,
+        attester=read_attester(spec.get("attester")),
     )
 
 

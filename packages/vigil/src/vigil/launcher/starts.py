@@ -111,9 +111,11 @@ def forget_old(name: str) -> None:
 
 
 def _thin(folder: str) -> None:
-    for name in os.listdir(folder):
-        if name not in _OF_A_START:
-            state.discard(os.path.join(folder, name))
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        elif entry.name not in _OF_A_START:
+            state.discard(entry.path)
 
 
 # --- two of them

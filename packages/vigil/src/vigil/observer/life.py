@@ -6,6 +6,9 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from .process import read_bytes
 
+ATTESTERS = "attest"
+"""The folder beside a start in which its attesters' sockets lie, and that of the attester itself in the state folder."""
+
 
 class Life(NamedTuple):
     """A start that our launcher made. Identities are (pid, start ticks); pid 0 where the file does not say."""
@@ -15,6 +18,7 @@ class Life(NamedTuple):
     boot_id: str
     log: str
     log_offset: int
+    attester: bool
 
 
 class Exit(NamedTuple):
@@ -55,6 +59,7 @@ def read_life(folder: str) -> Optional[Life]:
         boot_id=_text(data.get("boot_id")) or "",
         log=_text(data.get("log")) or "",
         log_offset=_number(data.get("log_offset")) or 0,
+        attester=data.get("attester") is True,
     )
 
 

@@ -95,6 +95,33 @@ class Nvml:
         done = 1 if ask is None else ask(device, text, ctypes.c_uint(_TEXT_BYTES))
         return text.value.decode("utf-8", "replace") if done == 0 else ""
 
+    def read_capability(self, device: Device) -> Optional[List[int]]:
+        """Return the compute capability of a GPU, major and minor; None where it is not told."""
+        ask = getattr(self._library, "nvmlDeviceGetCudaComputeCapability", None)
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        done = 1 if ask is None else ask(device, ctypes.byref(major), ctypes.byref(minor))
+        return [major.value, minor.value] if done == 0 else None
+
+    def read_mig(self, device: Device) -> bool:
+        """Tell whether a GPU is divided (Multi-Instance GPU): what is told of it as a whole holds for none of its parts."""
+        ask = getattr(self._library, "nvmlDeviceGetMigMode", None)
+        now, later = ctypes.c_uint(), ctypes.c_uint()
+        return ask is not None and ask(device, ctypes.byref(now), ctypes.byref(later)) == 0 and now.value == 1
+
+    def read_driver(self) -> str:
+        """Return the driver's version; empty where it is not told."""
+        text = ctypes.create_string_buffer(_TEXT_BYTES)
+        ask = getattr(self._library, "nvmlSystemGetDriverVersion", None)
+        done = 1 if ask is None else ask(text, ctypes.c_uint(_TEXT_BYTES))
+        return text.value.decode("utf-8", "replace") if done == 0 else ""
+
+    def read_cuda(self) -> Optional[List[int]]:
+        """Return the newest CUDA that the driver runs, major and minor; None where it is not told."""
+        ask = getattr(self._library, "nvmlSystemGetCudaDriverVersion_v2", None)
+        found = ctypes.c_int()
+        done = 1 if ask is None else ask(ctypes.byref(found))
+        return [found.value // 1000, found.value % 1000 // 10] if done == 0 and found.value > 0 else None
+
     def read_load(self, device: Device) -> Optional[float]:
         """Return the load of a GPU, 0 to 1; None where it is not told."""
         load = _Load()

@@ -140,7 +140,7 @@ class Metrics:
         self._path = str(command.get("path") or "/metrics")
         self._timeout_s = float(command.get("timeout_s") or 5.0)
         self._wanted = {
-            field: [_sample_pattern(str(name)) for name in command.get(field) or ()]
+            field: [sample_pattern(str(name)) for name in command.get(field) or ()]
             for field in ("running", "waiting", "tokens_total")
         }
         self._target = target
@@ -163,7 +163,8 @@ class Metrics:
         self._seen = seen
 
 
-def _sample_pattern(name: str) -> "re.Pattern[str]":
+def sample_pattern(name: str) -> "re.Pattern[str]":
+    """Return what finds the samples of a metric in a page of them."""
     return re.compile(rf"^{re.escape(name)}(?:\{{.*\}})?[ \t]+([-+.0-9eE]+)", re.MULTILINE)
 
 

@@ -101,6 +101,7 @@ class Root:
             start_ticks=life.main[1],
             log=life.log,
             log_offset=life.log_offset,
+            attester=life.attester or None,
         )
 
     # --- its end

@@ -5,8 +5,10 @@ import time
 from typing import Any, Callable, Dict, List, Optional
 
 from .attempts import Attempts
+from .attested import Attesting, look, read_order
 from .completion import Completions, read_ask
 from .deaths import Deaths
+from .drafting import measure, read_measure
 from .exchange import Reply, Target, make_target
 from .gpu import GpuReader
 from .keys import KeyRing
@@ -50,6 +52,8 @@ class Site:
         self._more_log = False
         self._meter = TreeMeter()
         self._stacks = Stacks(self._tell_stacks)
+        self._attesting = Attesting(lambda fields: self._report.say("Attested", **fields))
+        self._measuring = Attesting(lambda fields: self._report.say("SpeculationMeasured", **fields))
         self._main_seen: Optional[int] = None
         self._standing: Dict[str, Standing] = {}
         self._port: Optional[PortWatch] = None
@@ -80,10 +84,21 @@ class Site:
             self._stacks.want(
                 Member(pid, self._report.shorten(title, TITLE_CHARS)) for pid, title in self._attempts.titles()
             )
+        elif do == "attest":
+            self._attest(command)
+        elif do == "measure" and self._target is not None:
+            asked, target, key = read_measure(command), self._target, self._keys.key()
+            self._measuring.want(lambda: measure(target, key, asked))
         elif do == "token" and self._completions is not None:
             self._completions.want(read_ask(command))
         else:
             self._report.trouble(f"command {do!r} cannot be obeyed")
+
+    def _attest(self, command: Dict[str, Any]) -> None:
+        """Ask what the processes run, in a thread: one that spins may keep its answer for seconds."""
+        members, order, key = self._attempts.titles(), read_order(command), self._keys.key()
+        folder, redactor = self._watch.life, self._report.redactor
+        self._attesting.want(lambda: look(folder, members, order, redactor, self._target, key))
 
     def _tell_stacks(self, fields: Dict[str, Any]) -> None:
         shorten = self._report.shorten

@@ -121,6 +121,20 @@ def read_dump(data: bytes) -> List[str]:
         return []
 
 
+def files_on(tool: str, pid: int) -> Tuple[List[str], str]:
+    """Return the files that stand on the stacks of a process's threads, and what went wrong."""
+    command = [tool, "dump", "--nonblocking", "--json", "--full-filenames", "--pid", str(pid)]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=DUMP_S, check=False, stdin=subprocess.DEVNULL)
+        threads = json.loads(done.stdout[:LONGEST_DUMP_BYTES])
+        return sorted({str(one["filename"]) for thread in threads for one in thread["frames"]}), ""
+    except (subprocess.SubprocessError, OSError) as error:
+        return [], "%s: %s" % (TOOL, type(error).__name__)
+    except (ValueError, LookupError, TypeError, RecursionError):
+        words = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        return [], "%s: %s" % (TOOL, words[0] if words else "exit code %d" % done.returncode)
+
+
 def _is_ours(pid: int) -> bool:
     try:
         return os.stat("/proc/%d" % pid).st_uid == os.geteuid()

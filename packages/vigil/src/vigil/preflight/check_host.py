@@ -1,13 +1,27 @@
-"""Check of the host."""
+"""Check the command against its host: port, GPUs, memory, driver, rooms, limits, network, hub, the program that runs."""
 
 from collections.abc import Iterator
 
+from vigil.preflight.check_driver import check_driver
+from vigil.preflight.check_gpus import check_gpus
+from vigil.preflight.check_hub import check_hub
+from vigil.preflight.check_limits import check_limits
+from vigil.preflight.check_memory import check_memory
+from vigil.preflight.check_network import check_network
+from vigil.preflight.check_port import check_port
+from vigil.preflight.check_program import check_program
+from vigil.preflight.check_rooms import check_rooms
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding
 from vigil.preflight.sight import Sight
 
+CHECKS = (
+    check_port, check_gpus, check_driver, check_memory, check_network, check_hub, check_rooms, check_limits, check_program,
+)  # fmt: skip
+
 
 def check_host(command: Command, sight: Sight) -> Iterator[Finding]:
-    """Find what is wrong."""
-    _ = command, sight
-    yield from ()
+    """Find what stands in the way on the host. A host that was not looked at stands in nobody's way."""
+    if sight.host is not None:
+        for check in CHECKS:
+            yield from check(command, sight.host)

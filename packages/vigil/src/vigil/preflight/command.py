@@ -29,18 +29,23 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 class Command(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A server's command. `words` are all its words (a shell's text taken apart); those from `own` on are the engine's.
 
-    `env` is what the start adds to the environment. Invariant: `own` is at most `len(words)`.
+    `end`: where a shell would end the command (`&&`, `|`), None where it would not. `shell`: one reads the words before the
+    engine does, and fills in what begins with `$`. `env` is what the start adds to the environment; `version` the release
+    of the engine that it is meant for, where the user said so. Invariant: `own` is at most `len(words)`, and at most `end`.
     """
 
     words: tuple[str, ...]
     own: int
     engine: str
+    end: int | None = None
+    shell: bool = False
     env: dict[str, str] = msgspec.field(default_factory=dict)
+    version: str | None = None
 
     @cached_property
     def flags(self) -> tuple[Given, ...]:
         """All flags among the engine's words, in order. A word that may be a value is taken for one."""
-        return tuple(_read(self.words, self.own))
+        return tuple(_read(self.words[: self.end], self.own))
 
     def all_of(self, *names: str) -> list[Given]:
         """Return the flags of these names, `_` and `-` being the same, in order."""

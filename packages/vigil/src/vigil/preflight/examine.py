@@ -1,28 +1,51 @@
 """Put a command through all checks."""
 
+import msgspec
+
+from vigil.preflight.basis import unseen
 from vigil.preflight.check_draft import check_draft
 from vigil.preflight.check_flags import check_flags, version_of
 from vigil.preflight.check_host import check_host
 from vigil.preflight.check_model import check_model
 from vigil.preflight.check_values import check_values
 from vigil.preflight.command import Command
-from vigil.preflight.finding import Report, Severity, edited
+from vigil.preflight.finding import Finding, Report, Severity, edited
 from vigil.preflight.sight import Sight
 
 CHECKS = (check_flags, check_values, check_model, check_draft, check_host)
 _ORDER = list(Severity)
+_ROUNDS = 3
+"""Looks at what was made right: a flag under its right name may need another beside it."""
 
 
 def examine(command: Command, sight: Sight) -> Report:
     """Return what the command would die of, the worst first."""
+    installed = sight.parser.version if sight.parser is not None else None
+    sight = msgspec.structs.replace(sight, version=command.version or installed)
     findings = [one for check in CHECKS for one in check(command, sight)]
     findings.sort(key=lambda one: _ORDER.index(one.severity))
-    edits = tuple(edit for one in findings for edit in one.edits)
     return Report(
         words=command.words,
         engine=command.engine,
         version=version_of(command, sight),
         findings=tuple(findings),
-        corrected=edited(command.words, edits) if edits else None,
-        unseen=sight.troubles,
+        corrected=_corrected(command, sight, findings),
+        unseen=(
+            *sight.troubles,
+            *(sight.host.troubles if sight.host is not None else ()),
+            *unseen(command, sight),
+        ),
     )
+
+
+def _corrected(command: Command, sight: Sight, findings: list[Finding]) -> tuple[str, ...] | None:
+    """Return the words with all edits made, those included that only the words so made right show to be needed."""
+    words, edits = command.words, tuple(edit for one in findings for edit in one.edits)
+    for _ in range(_ROUNDS):
+        if not edits:
+            break
+        words = edited(words, edits)
+        again = msgspec.structs.replace(command, words=words, end=None)
+        fatal = (one for check in CHECKS for one in check(again, sight) if one.severity is Severity.FATAL)
+        edits = tuple(edit for one in fatal for edit in one.edits)
+    return words if words != command.words else None

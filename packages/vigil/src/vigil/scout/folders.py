@@ -1,12 +1,201 @@
-"""See the models' folders and files."""
+"""See the models that a command names: where each lies, what its config says, which files it has, and whether they are whole."""
 
-from typing import TYPE_CHECKING, Any, Dict, List
+import difflib
+import os
+import re
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
+
+from ..survey import models
+from ..survey.interpreter import Place, elsewhere
+from . import builds, shards
+from .pieces import is_pointer, parsed, piece, plain, shape_of, trimmed
+from .remembered import Remembered
 
 if TYPE_CHECKING:
     from .desk import Question
 
+CONFIG_BYTES = 1 << 20
+MOST_MODELS = 8
+MOST_NEAR = 5
+NEAR = 0.75
+TOKENIZERS = (
+    "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "merges.txt", "tekken.json",
+    "spiece.model", "tiktoken.model", "sentencepiece.bpe.model", "vocab.bpe", "tokenizer.tiktoken", "tokenizer.tok.json",
+)  # fmt: skip
+# What makes a folder a model of another kind than those with a config.json.
+OTHER_KINDS = (
+    "params.json", "model_index.json", "adapter_config.json", "head.pt", "config.yaml", "hparams.yaml", "consolidated.00.pth",
+)  # fmt: skip
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}\Z")
+_OFF = {"", "0", "false", "no", "off"}
 
-def see(question: "Question") -> List[Dict[str, Any]]:
-    """Return what was seen."""
-    _ = question
-    return []
+
+def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
+    """Return what was seen of each model; None where the command runs elsewhere (a container): its paths are not ours."""
+    if elsewhere(question.words):
+        return None
+    build = builds.Build(question) if question.models else None
+    return [_seen(one, question, build) for one in question.models[:MOST_MODELS]]
+
+
+def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.Build"]) -> Dict[str, Any]:
+    given, place = str(asked.get("given") or "")[:1000], question.place
+    told: Dict[str, Any] = {"what": str(asked.get("what") or "model"), "given": plain(given)}
+    path = models.find(given, asked.get("revision"), place)
+    if path is None:
+        return {**told, "path": None, **_missing(given, question)}
+    memory = Remembered(path)
+    want = shards.Want(told["what"] != "model", question.deep)
+    found = _folder(path, memory, want) if os.path.isdir(path) else _file(path, memory, want)
+    if build is not None:
+        found["build"] = build.of(found.get("config"))
+    memory.save()
+    cached = "/snapshots/" in path and "/models--" in path
+    return {**told, "path": plain(path), "cached": cached, "offline": offline(place), **found}
+
+
+def _missing(given: str, question: "Question") -> Dict[str, Any]:
+    """Return why a model is not there: what lies beside its name, and whether it could be fetched."""
+    place, words = question.place, question.words
+    filled = place.fill(given)
+    # What a variable stands for, or where a shell goes before, may not be what we see.
+    sure = "$" not in given and "cd" not in words and "://" not in given
+    path = place.resolve(given)
+    parent = os.path.dirname(path)
+    while parent != "/" and not os.path.isdir(parent):
+        parent = os.path.dirname(parent)
+    names = shards.listing_of(os.path.dirname(path)).names if os.path.dirname(path) == parent else []
+    hub = _hub(place)
+    cached = [
+        name[len("models--") :].replace("--", "/")
+        for name in shards.listing_of(hub).names
+        if name.startswith("models--")
+    ]
+    repository = bool(_REPOSITORY.match(filled)) and not filled.startswith(".")
+    return {
+        "sure": sure,
+        "repository": repository,
+        "parent": plain(parent),
+        "near": [plain(one) for one in _near(os.path.basename(path), names)],
+        "near_cached": [plain(one) for one in _near(filled, cached)] if repository else [],
+        "offline": offline(place),
+        "token": _has_token(place),
+        "mirror": bool(place.env.get("HF_ENDPOINT"))
+        or _on(place, "VLLM_USE_MODELSCOPE")
+        or _on(place, "SGLANG_USE_MODELSCOPE"),
+        "begun": filled in cached,
+    }
+
+
+def _near(name: str, names: List[str]) -> List[str]:
+    lower = {one.lower(): one for one in names}
+    return [lower[one] for one in difflib.get_close_matches(name.lower(), list(lower), MOST_NEAR, NEAR)]
+
+
+def _hub(place: Place) -> str:
+    """Return Hugging Face's cache (huggingface_hub: constants.py), as `survey.models` finds it."""
+    home = place.env.get("HF_HOME") or os.path.join(
+        place.env.get("XDG_CACHE_HOME") or os.path.join(place.env.get("HOME", "/"), ".cache"), "huggingface"
+    )
+    return place.resolve(
+        place.env.get("HF_HUB_CACHE") or place.env.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
+    )
+
+
+def offline(place: Place) -> Optional[str]:
+    """Return the variable that forbids the hub, None where it may be asked."""
+    names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    return next(("%s=%s" % (name, place.env[name][:20]) for name in names if _on(place, name)), None)
+
+
+def _on(place: Place, name: str) -> bool:
+    return place.env.get(name, "").strip().lower() not in _OFF
+
+
+def _has_token(place: Place) -> bool:
+    """Tell whether a token for the hub is there; its value is not read."""
+    home = place.env.get("HF_HOME") or os.path.join(place.env.get("HOME", "/"), ".cache", "huggingface")
+    path = place.env.get("HF_TOKEN_PATH") or os.path.join(home, "token")
+    return any(place.env.get(name) for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")) or os.path.isfile(path)
+
+
+def _file(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
+    """See a model that is one file; of a split GGUF file all its parts."""
+    folder, name = os.path.split(path)
+    names, parts = [name], models.SPLIT.search(name)
+    missing: List[str] = []
+    if parts is not None:
+        stem, count = name[: parts.start()], min(int(parts.group(2)), shards.MOST_FILES)
+        names = ["%s-%05d-of-%s.gguf" % (stem, one, parts.group(2)) for one in range(1, count + 1)]
+        missing = [one for one in names if not os.path.isfile(os.path.join(folder, one))]
+    there = [one for one in names if one not in missing]
+    beside = os.path.isfile(os.path.join(folder, "config.json"))
+    found = shards.see(folder, there, memory, want)
+    return {"kind": "file", "config_beside": beside, "parts_missing": missing[: shards.MOST_NAMED], **found}
+
+
+def _folder(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
+    listing = shards.listing_of(path)
+    names = listing.names
+    below = [
+        one for one in names if "config.json" not in names and os.path.isfile(os.path.join(path, one, "config.json"))
+    ]
+    return {
+        "kind": "folder",
+        "more": listing.more,
+        **_config(path, names, memory),
+        "tokenizer": [one for one in names if one in TOKENIZERS or one.startswith(("tokenization_", "tokenizer_"))][
+            :30
+        ],
+        "pointers": [
+            one for one in ("config.json", *TOKENIZERS) if one in names and _is_pointer(os.path.join(path, one))
+        ],
+        "others": [one for one in OTHER_KINDS if one in names],
+        "snapshots": _snapshots(path, names) + [plain(one) for one in below[:MOST_NEAR]],
+        **shards.see(path, names, memory, want),
+    }
+
+
+def _snapshots(path: str, names: List[str]) -> List[str]:
+    """Return the snapshots below a folder of Hugging Face's cache that was given as it is."""
+    if "snapshots" not in names or "refs" not in names:
+        return []
+    found = shards.listing_of(os.path.join(path, "snapshots")).names
+    there = [one for one in found if os.path.isfile(os.path.join(path, "snapshots", one, "config.json"))]
+    return [plain(os.path.join("snapshots", one)) for one in there[:MOST_NEAR]]
+
+
+def _is_pointer(path: str) -> bool:
+    return is_pointer(piece(path, 0, 64) or b"")
+
+
+def _config(path: str, names: List[str], memory: Remembered) -> Dict[str, Any]:
+    """Return config.json, or why it cannot be read; with what it says of its quantisation in a file of its own."""
+    quantised = [one for one in ("quantize_config.json", "quant_config.json", "hf_quant_config.json") if one in names]
+    shape = shape_of(os.path.join(path, "config.json"))
+    if "config.json" not in names or shape is None:
+        return {"config": None, "config_trouble": None, "quantised_by": quantised}
+    found = memory.recall("config.json", shape)
+    if found is None:
+        found = read_config(os.path.join(path, "config.json"), shape.size)
+        memory.keep("config.json", shape, found)
+    return {**found, "quantised_by": quantised}
+
+
+def read_config(path: str, size: int) -> Dict[str, Any]:
+    """Return a config and None, or None and why it cannot be read. `config_broken`: no JSON parser could."""
+    if size > CONFIG_BYTES:
+        return {"config": None, "config_trouble": "it has %d bytes, and was not read" % size, "config_broken": False}
+    data = piece(path, 0, CONFIG_BYTES)
+    if data is None:
+        return {"config": None, "config_trouble": "it cannot be read", "config_broken": False}
+    try:
+        told = parsed(data)
+    except ValueError as error:
+        return {"config": None, "config_trouble": plain(str(error))[:200], "config_broken": True}
+    if not isinstance(told, dict):
+        return {"config": None, "config_trouble": "it is no JSON object", "config_broken": True}
+    try:
+        return {"config": trimmed(told), "config_trouble": None, "config_broken": False}
+    except ValueError as error:
+        return {"config": None, "config_trouble": plain(str(error))[:200], "config_broken": False}

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from vigil.engines import address, find, worth_keeping
-from vigil.engines.commandline import assignments
+from vigil.engines.commandline import assignments, flatten
 from vigil.errors import VigilError
 from vigil.hosts import look_ahead, reach_of
 from vigil.plan import Plan
@@ -15,13 +15,13 @@ from vigil.supervise.session import table_of
 PATIENCE_S = 60.0
 
 
-async def check(plan: Plan, *, deep: bool = False) -> Report:
-    """Return what the plan's command would die of on its host.
+async def check(plan: Plan, *, deep: bool = False, version: str | None = None) -> Report:
+    """Return what the plan's command would die of on its host. `version`: the engine's release that it is meant for.
 
     A host that cannot be asked leaves the command alone to be checked; the report says so.
     """
     reach = reach_of(plan.on, plan.reach)
-    command = command_of(plan)
+    command = msgspec.structs.replace(command_of(plan), version=version)
     if command.engine == "generic":
         return examine(command, Sight())  # of a program that we do not know there is nothing to look for
     try:
@@ -32,13 +32,17 @@ async def check(plan: Plan, *, deep: bool = False) -> Report:
 
 
 def command_of(plan: Plan) -> Command:
-    """Return the plan's command as it is checked."""
+    """Return the plan's command as it is checked: without a shell, what would end it there is part of it."""
     table = table_of(plan)
+    shell = flatten(plan.command) != plan.command
     seen, before, own = find(plan.command)
     if seen.name != table.name:
         before, own = (), (*before, *own)
     env = {**plan.env, **assignments(before)}
-    return Command(words=(*before, *own), own=len(before), engine=table.name, env=env)
+    words = (*before, *own)
+    whole = words if shell or plan.command[: len(words)] != words else plan.command
+    end = len(words) if len(whole) > len(words) else None
+    return Command(words=whole, own=len(before), engine=table.name, end=end, shell=shell, env=env)
 
 
 def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
@@ -49,7 +53,7 @@ def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
     return {
         "engine": table.name,
         "words": list(command.words),
-        "own": list(command.words[command.own :]),
+        "own": list(command.words[command.own : command.end]),
         "env": plan.env,
         "cwd": plan.cwd,
         "models": kept["models"],

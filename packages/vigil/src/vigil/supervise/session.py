@@ -5,10 +5,11 @@ import msgspec
 from vigil.diagnosis.seen import Seen
 from vigil.engine_table import EngineTable
 from vigil.engines import address, asks_speculation, detect, detect_text, served_model, table
+from vigil.errors import UsageError
 from vigil.facts import AnyFact, LogGrew, MainStarted
 from vigil.plan import Plan
 from vigil.screen import hide_in_command
-from vigil.verdict import Asked, Effect, State, Verdict, report, step
+from vigil.verdict import Asked, Effect, Expectation, State, Verdict, read_expectation, report, step
 
 
 class Session:
@@ -70,6 +71,7 @@ def asked_of(plan: Plan, engine: EngineTable, slowest_quiet_s: dict[str, float],
         serves=url is not None and not plan.job,
         model=plan.model or (served_model(plan.command) if plan.command else None),
         speculation=plan.speculation or (bool(plan.command) and asks_speculation(engine, plan.command)),
+        expect=expected_of(plan),
         log=plan.log,
         host=plan.host,
         url=url,
@@ -78,6 +80,14 @@ def asked_of(plan: Plan, engine: EngineTable, slowest_quiet_s: dict[str, float],
         slowest_quiet_s=slowest_quiet_s,
         expected_s=expected_s,
     )
+
+
+def expected_of(plan: Plan) -> tuple[Expectation, ...]:
+    """Return what the plan expects; raise `UsageError` for what cannot be expected."""
+    try:
+        return tuple(map(read_expectation, plan.expect))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def settled(plan: Plan, engine: EngineTable, asked: Asked) -> Plan:

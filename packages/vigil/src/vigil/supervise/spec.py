@@ -10,7 +10,20 @@ from vigil.engines.address import HIGHEST_PORT
 from vigil.errors import UsageError
 from vigil.observer.redact import secrets_of
 from vigil.plan import Plan
-from vigil.verdict import AskToken, DumpStacks, Effect, Keep, Look, Probe, ReadMetrics, State
+from vigil.verdict import (
+    AskToken,
+    Attest,
+    DumpStacks,
+    Effect,
+    Keep,
+    Look,
+    MeasureSpeculation,
+    Probe,
+    ReadMetrics,
+    State,
+)
+
+MEASURE_S = 75.0
 
 
 def parse_url(url: str) -> tuple[str, str, int]:
@@ -62,6 +75,27 @@ def watch_command(plan: Plan, state: State, table: EngineTable, life: str | None
     }
 
 
+def attest_order(table: EngineTable, *, arguments: bool) -> dict[str, Any]:
+    """Return what an engine's processes are asked of themselves; its address too, where its `arguments` matter."""
+    order: dict[str, Any] = {"packages": table.imports_as, "marks": table.environment}
+    told = {"arguments": table.argument_classes, "roots": table.argument_roots, "paths": table.info_paths}
+    return {**order, **told} if arguments else order
+
+
+def measure_command(table: EngineTable) -> dict[str, Any]:
+    """Return the command that measures speculation; without a known way of it, one that says so."""
+    names = table.metrics
+    return {
+        "do": "measure",
+        "path": table.measured_by,
+        "timeout_s": MEASURE_S,
+        "metrics": names.path if names.drafts else None,
+        "drafts": names.drafts,
+        "proposed": names.proposed,
+        "accepted": names.accepted,
+    }
+
+
 def command_of(effect: Effect, table: EngineTable) -> dict[str, Any] | None:
     """Return an effect as a command of the observer's protocol; None where it means nothing for this engine."""
     match effect:
@@ -86,6 +120,16 @@ def command_of(effect: Effect, table: EngineTable) -> dict[str, Any] | None:
             return {"do": "keep", "texts": effect.texts}
         case DumpStacks():
             return {"do": "stacks"}
+        case Attest():
+            asked = {
+                "modules": effect.modules,
+                "files": effect.files,
+                "classes": effect.classes,
+                "patience_s": effect.patience_s,
+            }
+            return {"do": "attest", **attest_order(table, arguments=effect.arguments), **asked}
+        case MeasureSpeculation():
+            return measure_command(table)
         case AskToken():
             return {
                 "do": "token",

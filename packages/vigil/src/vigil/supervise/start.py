@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from vigil.attest import attester_of
 from vigil.diagnosis.seen import Seen
 from vigil.engines import worth_keeping
 from vigil.errors import UnreachableError, UsageError, VigilError
@@ -51,6 +52,7 @@ async def begin(plan: Plan, session: Session, reach: Reach) -> Started | Refused
         "host": host,
         "port": port,
         "plan": kept_plan(plan, session),
+        "attester": attester_of(plan.expect, session.table) if plan.attest and not plan.job else None,
         "keep": worth_keeping(session.table, plan.command, plan.env),
     }
     try:
@@ -120,6 +122,7 @@ async def adopt(plan: Plan, reach: Reach) -> tuple[Plan, Started]:
         ready=plan.ready or before.ready,
         speculation=before.speculation,
         health_path=plan.health_path or before.health_path,
+        expect=plan.expect or before.expect,
     )
     started = Started(
         name=plan.name,

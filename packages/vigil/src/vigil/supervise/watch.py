@@ -5,20 +5,19 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import anyio
 import anyio.abc
 import msgspec
 
 from vigil import __version__
-from vigil.errors import HostError, NoPythonError, VigilError
-from vigil.facts import AnyFact, Lost, Reached, Refused, Ticked, Troubled
-from vigil.hosts import Link, Reach, open_link, reach_of, why_ended
+from vigil.errors import VigilError
+from vigil.facts import AnyFact, Lost, Refused, Ticked, Troubled
+from vigil.hosts import Reach, reach_of
 from vigil.plan import Plan
 from vigil.preflight import Report
 from vigil.preflight.finding import kinds
@@ -26,13 +25,11 @@ from vigil.store import History
 from vigil.supervise import start
 from vigil.supervise.ahead import check
 from vigil.supervise.changed import FAILED, Found, look_back, with_changes
+from vigil.supervise.line import RECONNECT_MOST_S, Line
 from vigil.supervise.session import Session, settled
-from vigil.supervise.spec import command_of, watch_command
 from vigil.trace import Header, Writer
 from vigil.verdict import SERVING, Effect, Verdict, Word
 
-RECONNECT_FIRST_S = 0.5
-RECONNECT_MOST_S = 5.0
 TICK_S = 1.0
 STOP_GRACE_S = 30.0
 LOOK_BACK_S = 2.0  # a start that just began is left alone
@@ -74,11 +71,7 @@ class Watch:
         self.session = Session(plan, self._expected.slowest_quiet_s, self._expected.ready_after_s)
         self._refused: Refused | None = None
         self._began_s = time.monotonic()
-        self._offset_s = 0.0
-        self._heard_s = 0.0
-        self._link_scope: anyio.CancelScope | None = None
-        self._link: Link | None = None
-        self._reached = False
+        self._line: Line | None = None
         self._told: tuple[object, ...] = ()
         self._finished = anyio.Event()
         self._turned = anyio.Event()  # the word is another than before
@@ -191,7 +184,7 @@ class Watch:
             try:
                 await self._look()
                 self._take(Ticked(at_s=self.elapsed_s))  # `--for` ended it: say how long it really was
-                self.over = True
+                self._end()
             finally:
                 if self.over:  # whoever had the last verdict may have left: it is kept all the same
                     with anyio.CancelScope(shield=True):
@@ -201,8 +194,9 @@ class Watch:
     async def _look(self) -> None:
         """Look until a verdict ends the watching, or its time is over."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._tick)
-            tasks.start_soon(self._stay_linked)
+            self._line = self._new_line()
+            tasks.start_soon(self._tick, self._line)
+            tasks.start_soon(self._line.keep)
             tasks.start_soon(self._look_back)
             if self.follow:
                 tasks.start_soon(self._keep_noted)
@@ -210,90 +204,28 @@ class Watch:
                 await self._finished.wait()
             tasks.cancel_scope.cancel()
 
-    async def _tick(self) -> None:
+    def _new_line(self) -> Line:
+        folder = self.launched.folder if self.launched is not None else None
+        return Line(self.plan, self.session, self.reach, folder, self._began_s, self._take)
+
+    async def _tick(self, line: Line) -> None:
         """Let time pass where the observer is silent, and call a silent line lost."""
         tick_s = TICK_S * min(1.0, self.plan.time_scale)
         while True:
             # The observer's own ticks are what time passes by: while a server serves, only their absence is worth a wake-up.
-            served = self._link_scope is not None and self.session.state.judged.word in SERVING
+            served = line.stands and self.session.state.judged.word in SERVING
             patience_s = max(tick_s, self.plan.policy.lost_after_s) if served else tick_s
-            await anyio.sleep(max(tick_s, self._heard_s + patience_s - self.elapsed_s))
-            silent_s = self.elapsed_s - self._heard_s
+            await anyio.sleep(max(tick_s, line.heard_s + patience_s - self.elapsed_s))
+            silent_s = self.elapsed_s - line.heard_s
             if silent_s < tick_s:
                 continue
-            patience_s = self.plan.policy.lost_after_s if self._reached else self.plan.policy.connect_s
-            if self._link_scope is not None and silent_s > patience_s:
-                self._link_scope.cancel()
+            patience_s = self.plan.policy.lost_after_s if line.reached else self.plan.policy.connect_s
+            if line.stands and silent_s > patience_s:
+                line.cut()
                 self._take(Lost(at_s=self.elapsed_s, why=f"nothing heard for {silent_s:.0f} s"))
             else:
                 with suppress(VigilError):  # a line that broke is told by whoever listens at it
-                    await self._order(self._take(Ticked(at_s=self.elapsed_s)))
-
-    async def _stay_linked(self) -> None:
-        """Keep a line to an observer; where it breaks, try again for as long as the watching lasts."""
-        pause_s = RECONNECT_FIRST_S
-        while not self.over:
-            began_s = self.elapsed_s
-            error = await self._one_link()
-            if self.over:
-                return
-            final = isinstance(error, NoPythonError)
-            self._take(Lost(at_s=self.elapsed_s, why=str(error), final=final))
-            lasted = self.elapsed_s - began_s > RECONNECT_MOST_S
-            pause_s = RECONNECT_FIRST_S if lasted else min(pause_s * 2, RECONNECT_MOST_S)
-            await anyio.sleep(pause_s * min(1.0, self.plan.time_scale))
-
-    async def _one_link(self) -> VigilError:
-        """Use one line until it breaks; return why it did."""
-        try:
-            with anyio.CancelScope() as scope:
-                self._reached, self._heard_s, self._link_scope = False, self.elapsed_s, scope
-                async with open_link(self.reach) as link:
-                    folder = self.launched.folder if self.launched is not None else None
-                    await link.send(watch_command(self.plan, self.session.state, self.session.table, folder))
-                    await self._listen(link)
-                    return await why_ended(link, self.reach)
-            return HostError("no heartbeat" if self._reached else "no observer answers through the reach")
-        except VigilError as error:
-            return error
-        except BaseExceptionGroup as group:
-            ours, others = group.split(VigilError)
-            if others is not None or ours is None:
-                raise
-            return next(_leaves(ours))
-        finally:
-            self._link_scope = self._link = None
-
-    async def _listen(self, link: Link) -> None:
-        async for message in link.messages:
-            fact = self._fact_of(message)
-            self._heard_s = self.elapsed_s
-            self._reached = self._reached or isinstance(fact, Reached)
-            if isinstance(fact, Reached):
-                self._link = link
-            await self._order(self._take(fact))
-            if self.over:
-                return
-
-    async def _order(self, effects: tuple[Effect, ...]) -> None:
-        """Have the observer do what follows from a fact. Without a line nothing is lost: `Reached` begins all orders anew."""
-        for effect in effects:
-            command = command_of(effect, self.session.table)
-            if command is not None and self._link is not None:
-                await self._link.send(command)
-
-    def _fact_of(self, message: dict[str, Any]) -> AnyFact:
-        """Turn the observer's message into a fact on our time line."""
-        at_s = message.get("at_s")
-        if message.get("kind") == "Reached" and isinstance(at_s, int | float):
-            self._offset_s = 0.0 if self.reach.local else time.monotonic() - at_s
-        if isinstance(at_s, int | float):
-            message["at_s"] = round(max(0.0, at_s + self._offset_s - self._began_s), 6)
-        try:
-            fact: AnyFact = msgspec.convert(message, AnyFact)
-        except msgspec.ValidationError as error:
-            return Troubled(at_s=self.elapsed_s, what=f"the observer sent what is no fact: {error}")
-        return fact
+                    await line.order(self._take(Ticked(at_s=self.elapsed_s)))
 
     def _take(self, fact: AnyFact) -> tuple[Effect, ...]:
         """Put a fact into the trace and the session, and tell what follows from it."""
@@ -312,7 +244,7 @@ class Watch:
         word = state.judged.word
         told = (word, state.startup.phase, len(state.process.ended), state.link.lost_s is not None)
         if word is not Word.STARTING and not (self.follow and word in SERVING):
-            self.over = True
+            self._end()
             if not self._stops(word) and not self._looks_back(word):
                 self._say_last()  # at once: taking leave of the observer and writing things down takes its time
             self._finished.set()
@@ -323,6 +255,11 @@ class Watch:
             self._send.send_nowait(self.session.verdict)
             if word in SERVING:
                 self._remember()
+
+    def _end(self) -> None:
+        self.over = True
+        if self._line is not None:
+            self._line.over = True
 
     def _say_last(self) -> None:
         """Tell the verdict that ends the watching, once."""
@@ -382,14 +319,6 @@ class Watch:
                 noted = word
             else:
                 await anyio.sleep(RECONNECT_MOST_S)
-
-
-def _leaves(group: BaseExceptionGroup[VigilError]) -> Iterator[VigilError]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
 
 
 def whoami() -> str:

@@ -44,6 +44,20 @@ def read_small(path: str, limit: int) -> Optional[bytes]:
     return b"".join(parts)
 
 
+def tail(path: str, limit: int) -> bytes:
+    """Return the last `limit` bytes of a regular file; none where it is none, or cannot be read."""
+    opened = _open(path)
+    if opened is None:
+        return b""
+    handle, status = opened
+    try:
+        return os.pread(handle, limit, max(0, status.st_size - limit))
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
+
+
 def whole_sha256(path: str, limit: int, budget: Optional[Budget] = None) -> Optional[bytes]:
     """Return the SHA-256 of a regular file of at most `limit` bytes, or None; what is read is taken off `budget`."""
     opened = _open(path)

@@ -33,13 +33,15 @@ class Row(NamedTuple):
 def edited_files(packages: Iterable[Package], prefix: str, budget: Budget) -> Dict[str, Any]:
     """Return, by package, the files that differ from RECORD: a short hash of what they hold, or "missing", or a word on why not.
 
-    `unchecked` counts files that the budget did not reach.
+    `unchecked` counts files that the budget did not reach; `sites`: the folder that the names of a package's files begin at.
     """
     found: Dict[str, Dict[str, str]] = {}
+    sites = {}
     later: List[Any] = []
     unchecked = 0
     for package in packages:
         written_s = _installed_s(package)
+        sites[package.name] = package.site
         for row in read_record(package, prefix):
             if budget.spent:
                 unchecked += 1
@@ -57,7 +59,7 @@ def edited_files(packages: Iterable[Package], prefix: str, budget: Budget) -> Di
         told = _compared(row, budget)
         if told is not None:
             _put(found, package, row, told)
-    return {"files": found, "unchecked": unchecked}
+    return {"files": found, "unchecked": unchecked, "sites": {name: sites[name] for name in found}}
 
 
 def _put(found: Dict[str, Dict[str, str]], package: Package, row: Row, told: str) -> None:

@@ -5,6 +5,7 @@ import time
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from ..launcher import family
+from ..launcher.attester import without_attester
 from ..observer.process import is_alive, read_argv, read_environ
 from .interpreter import Place, find
 
@@ -45,7 +46,7 @@ def _read(pid: int) -> Optional[Inner]:
     """Return a process that an interpreter or a binary of its own runs, or None."""
     words = list(read_argv(pid))
     try:
-        place = Place(dict(read_environ(pid)), os.readlink("/proc/%d/cwd" % pid))
+        place = Place(without_attester(dict(read_environ(pid))), os.readlink("/proc/%d/cwd" % pid))
     except OSError:
         return None
     program = find(words, place) if words else None

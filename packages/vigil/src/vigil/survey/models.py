@@ -20,7 +20,7 @@ WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".ggml", ".npz", ".ms
 SETTINGS = (".json", ".model", ".txt", ".jinja", ".py", ".tiktoken", ".yaml", ".yml", ".toml")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?\Z")
 _SNAPSHOT = re.compile(r"/models--[^/]+/snapshots/([^/]+)")
-_SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf\Z")
+SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf\Z")
 _BLOB = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 
 
@@ -81,7 +81,7 @@ def _cached(name: str, revision: str, place: Place) -> Optional[str]:
 def _files(path: str) -> Tuple[List[Tuple[str, str]], List[Tuple[str, str]]]:
     """Return (name, path) of the weights and of the settings of a model; of a split GGUF file all parts."""
     folder, only = (path, None) if os.path.isdir(path) else os.path.split(path)
-    if only is not None and not _SPLIT.search(only):
+    if only is not None and not SPLIT.search(only):
         return [(only, path)], []
     try:
         with os.scandir(folder) as listing:
@@ -89,8 +89,8 @@ def _files(path: str) -> Tuple[List[Tuple[str, str]], List[Tuple[str, str]]]:
     except OSError:
         return [], []
     if only is not None:
-        stem = _SPLIT.sub("", only)
-        names = [name for name in names if _SPLIT.sub("", name) == stem and _SPLIT.search(name)]
+        stem = SPLIT.sub("", only)
+        names = [name for name in names if SPLIT.sub("", name) == stem and SPLIT.search(name)]
     weights = [(name, os.path.join(folder, name)) for name in names if name.endswith(WEIGHTS)]
     return weights, [(name, os.path.join(folder, name)) for name in names if name.endswith(SETTINGS)][:MOST_FILES]
 

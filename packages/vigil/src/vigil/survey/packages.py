@@ -162,3 +162,34 @@ def origin(package: Package) -> Dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def named(sites: Iterable[str], name: str) -> Optional[Package]:
+    """Return the package of a name that is found first, told by the names of folders alone."""
+    for site in sites:
+        try:
+            with os.scandir(site) as entries:
+                names = [entry.name for entry in islice(entries, MOST_ENTRIES)]
+        except OSError:
+            continue
+        for folder in sorted(names):
+            match = _FOLDER.match(folder)
+            if match is not None and plain_name(match.group(1)) == plain_name(name):
+                return Package(match.group(1), match.group(2), site, os.path.join(site, folder))
+    return None
+
+
+def added(sites: List[str]) -> List[str]:
+    """Return the folders with those that their `.pth` files add, each once."""
+    found = list(sites)
+    for site in sites:
+        try:
+            with os.scandir(site) as entries:
+                paths = [entry.path for entry in islice(entries, MOST_ENTRIES) if entry.name.endswith(".pth")]
+        except OSError:
+            continue
+        for path in sorted(paths)[:MOST_SITES]:
+            lines = (read_small(path, METADATA_BYTES) or b"").decode("utf-8", "replace").splitlines()
+            told = [os.path.join(site, line.strip()) for line in lines if line.strip() and line[0] not in "#\t "]
+            found += [one for one in told if "\0" not in one and os.path.isdir(one)]
+    return list(dict.fromkeys(found))[: 2 * MOST_SITES]

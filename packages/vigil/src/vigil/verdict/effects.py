@@ -49,8 +49,25 @@ class DumpStacks(msgspec.Struct, frozen=True, tag=True):
     """Look at where the server's processes stand, once."""
 
 
+class Attest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Ask the server's processes what they run, once; of these modules, files and classes in any case.
+
+    `arguments`: and what the engine's arguments came to, its address as well.
+    """
+
+    modules: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    arguments: bool = False
+    patience_s: float = 3.0
+
+
+class MeasureSpeculation(msgspec.Struct, frozen=True, tag=True):
+    """Have a few real prompts answered, and see how many tokens each step of the target makes."""
+
+
 Order = Probe | ReadMetrics | Look | Keep
-Effect = Order | AskToken | DumpStacks
+Effect = Order | AskToken | DumpStacks | Attest | MeasureSpeculation
 
 MATTERS = (
     "rror",

@@ -87,6 +87,7 @@ def on_launched(state: State, fact: Launched, _table: EngineTable) -> State:
         state,
         asked=replace(state.asked, log=state.asked.log or fact.log),
         process=replace(state.process, seen=True),
+        attestation=replace(state.attestation, there=fact.attester),
     )
 
 

@@ -1,6 +1,7 @@
 """The verdict as an object: a state, told whole."""
 
 from vigil.engine_table import EngineTable
+from vigil.verdict import attested
 from vigil.verdict.attempts import tail
 from vigil.verdict.state import Life, State
 from vigil.verdict.words import EXIT_CODES, SERVING, Attempt, Verdict, Word
@@ -36,6 +37,7 @@ def report(state: State, table: EngineTable) -> Verdict:
         engine=table.name,
         url=state.asked.url,
         model=_model(state),
+        expectations=attested.expectations(state) if judged.word in SERVING else (),
         warnings=_warnings(state),
     )
 
@@ -46,7 +48,8 @@ def _warnings(state: State) -> tuple[str, ...]:
     lost: tuple[str, ...] = ()
     if worker is not None and state.judged.word in SERVING:
         lost = (f"its process {worker.pid} ({worker.name}) died, though tokens still come",)
-    return (*state.troubles, *blind, *lost)
+    said = attested.warnings(state) if state.judged.word in SERVING else ()
+    return (*state.troubles, *blind, *lost, *said)
 
 
 def _tail(state: State, table: EngineTable) -> tuple[tuple[int, str], ...]:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from vigil.screen import duration
-from vigil.verdict import around
+from vigil.verdict import around, attested
 from vigil.verdict.serving import OK
 from vigil.verdict.state import Judgement, State
 from vigil.verdict.view import View
@@ -21,13 +21,39 @@ def served_before(view: View) -> Judgement | None:
     sick = _sick(view)
     if sick is not None:
         return busy(view) or sick
+    if attested.waits(view):
+        return Judgement(word=Word.STARTING, reason=f"{_ready_reason(view.state)}; it is asked what its processes run")
     evidence = _ready_evidence(view.state)
     wanted = view.state.asked.model
     listed = now.models.models if now.models is not None else ()
     if wanted is not None and listed and wanted not in listed:
         reason = f"it serves {', '.join(listed[:SHOWN_MODELS])}, not {wanted}"
         return Judgement(word=Word.DEGRADED, reason=reason, level=now.level, evidence=evidence)
+    unlike = unexpected(view.state)
+    if unlike:
+        return Judgement(
+            word=Word.DEGRADED, reason=unlike[0], level=now.level, evidence=(*evidence, *_said(view.state))
+        )
     return Judgement(word=Word.READY, reason=_ready_reason(view.state), level=now.level, evidence=evidence)
+
+
+def unexpected(state: State) -> tuple[str, ...]:
+    """Return, in words, which expectations are not met, and what runs instead."""
+    failed = [one for one in attested.expectations(state) if not one.met]
+    return tuple(f"it serves, but not as expected: {one.expectation}: {one.found}" for one in failed)
+
+
+def _said(state: State) -> tuple[Evidence, ...]:
+    now = state.attestation
+    told = attested.expectations(state)
+    return tuple(
+        Evidence(
+            text=f"{one.expectation}: {one.found}",
+            fact=(now.measured_fact if one.expectation == "speculation" else now.seen_fact) or None,
+        )
+        for one in told
+        if not one.met
+    )
 
 
 def _ready_reason(state: State) -> str:

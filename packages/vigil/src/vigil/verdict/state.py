@@ -8,6 +8,7 @@ from vigil.diagnosis.cause import Cause
 from vigil.diagnosis.seen import Seen
 from vigil.engine_table import Phase
 from vigil.facts import (
+    Attested,
     KernelLine,
     Line,
     MetricsSeen,
@@ -16,10 +17,12 @@ from vigil.facts import (
     Refused,
     RootExited,
     Sampled,
+    SpeculationMeasured,
     StacksSeen,
     TokenAnswered,
 )
 from vigil.policy import Policy
+from vigil.verdict.expected import Expectation
 from vigil.verdict.words import Evidence, PhaseSpan, Word
 
 Chunks = tuple[tuple[Line, ...], ...]
@@ -37,6 +40,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     serves: bool = True
     model: str | None = None
     speculation: bool = False
+    expect: tuple[Expectation, ...] = ()
     log: str | None = None
     host: str = "here"
     url: str | None = None
@@ -255,6 +259,21 @@ class Stacks(msgspec.Struct, frozen=True, kw_only=True):
     seen_fact: int = 0
 
 
+class Attestation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server's processes said that they run.
+
+    `there`: our attester was put into them. They were asked at `asked_s`, in the life that became ready at `of_s`.
+    """
+
+    there: bool = False
+    of_s: float | None = None
+    asked_s: float | None = None
+    seen: Attested | None = None
+    seen_fact: int = 0
+    measured: SpeculationMeasured | None = None
+    measured_fact: int = 0
+
+
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """The meaning of a state."""
 
@@ -288,6 +307,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     movement: Movement = Movement()
     stacks: Stacks = Stacks()
     around: Around = Around()
+    attestation: Attestation = Attestation()
     orders: tuple[object, ...] = ()
     judged: Judgement = Judgement()
     stop_by: str | None = None

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from vigil import facts
 from vigil.engine_table import EngineTable
-from vigil.verdict import around, asking, logs, movement, processes, serving, stacks
+from vigil.verdict import around, asking, attested, logs, movement, processes, serving, stacks
 from vigil.verdict.effects import Effect, standing_orders
 from vigil.verdict.judge import judge
 from vigil.verdict.state import Judgement, State
@@ -30,6 +30,8 @@ HANDLERS: dict[type[facts.Fact], Handler] = {
     facts.ChildExited: processes.on_child_exited,
     facts.Sampled: movement.on_sampled,
     facts.StacksSeen: stacks.on_stacks_seen,
+    facts.Attested: attested.on_attested,
+    facts.SpeculationMeasured: attested.on_speculation_measured,
     facts.KernelSaid: around.on_kernel_said,
     facts.RoomSeen: around.on_room_seen,
     facts.PortHeld: around.on_port_held,
@@ -79,6 +81,7 @@ def _means_the_same(before: State, after: State) -> bool:
         and after.log.signs is before.log.signs
         and after.link is before.link
         and after.asked is before.asked
+        and after.attestation is before.attestation
         and after.stop_by is before.stop_by
         and (after.movement.last is None) is (before.movement.last is None)
     )
@@ -93,6 +96,7 @@ def _judged(state: State, table: EngineTable) -> Stepped:
     reached = state.link.reached_s is not None and state.link.lost_s is None
     request = asking.ask(view) if reached else None
     look = stacks.ask(view) if reached else None
+    account = attested.ask(view) if reached else ()
     state = replace(state, judged=judged, next_s=view.next_s, engine=table.name)
     if not reached:
         return state, judged, ()
@@ -103,6 +107,9 @@ def _judged(state: State, table: EngineTable) -> Stepped:
     if look is not None:
         state = stacks.note(state)
         asked = (*asked, look)
+    if account:
+        state = attested.note(state)
+        asked = (*asked, *account)
     orders = standing_orders(state, table)
     if orders == state.orders:
         return state, judged, asked

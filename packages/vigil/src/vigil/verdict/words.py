@@ -54,6 +54,14 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     fact: int | None = None
 
 
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one `--expect`. `met` None: it cannot be told, which counts as not met. `found`: what runs."""
+
+    expectation: str
+    met: bool | None
+    found: str
+
+
 class PhaseSpan(msgspec.Struct, frozen=True, kw_only=True):
     """One phase of a start-up; seconds since the watching began. `to_s` is None while it lasts."""
 
@@ -107,4 +115,5 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     changes: tuple[Change, ...] = ()
     changes_since_s: float | None = None
+    expectations: tuple[Expected, ...] = ()
     warnings: tuple[str, ...] = ()

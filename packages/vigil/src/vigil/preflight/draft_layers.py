@@ -1,0 +1,109 @@
+"""Check the target's layers that a draft is fed from: engines count them in two ways, and read them in different places.
+
+"boundary k" is the hidden state after k layers. vLLM's numbers are boundaries; SGLang adds one to its own (0.5.23: llama.py,
+set_eagle3_layers_to_capture); both take the boundaries 2, L // 2 and L - 3 where no list is read.
+"""
+
+from collections.abc import Iterator
+
+from vigil.preflight.command import Command
+from vigil.preflight.draft_kind import Draft
+from vigil.preflight.finding import Finding, Severity
+from vigil.preflight.model_config import architectures, integer, text_part
+from vigil.preflight.placing import place_of, title
+from vigil.preflight.seen_models import ModelSeen
+
+# These count in ways of their own in SGLang (#25454, #32334).
+OWN_WAYS = (
+    "GptOss",
+    "Deepseek",
+    "Glm4MoeLite",
+    "Kimi",
+    "MistralLarge3",
+    "MiniMaxM3",
+    "GlmMoeDsa",
+    "Longcat",
+    "Pixtral",
+)
+
+
+def check_layers(
+    command: Command, model: ModelSeen, draft: Draft, target: ModelSeen | None, version: str | None
+) -> Iterator[Finding]:
+    """Find layers that are not there, and lists that mean other layers to this engine than to the one that wrote them."""
+    text = text_part(target.config or {}) if target is not None else {}
+    layers = integer(text, "num_hidden_layers")
+    own = any(one.startswith(OWN_WAYS) for one in architectures((target.config if target is not None else None) or {}))
+    if layers is None or own:
+        return
+    told = _by_sglang(draft, layers) if command.engine == "sglang" else _by_vllm(draft, layers)
+    if told is None:
+        return
+    severity, text_of, advice = told
+    at, count = place_of(command, model)
+    yield Finding(
+        code="DRAFT001" if severity is Severity.FATAL else "DRAFT004",
+        severity=severity,
+        text=f"{title(command, version)}: {text_of}",
+        advice=advice,
+        at=at,
+        count=count,
+        seen="reference: the two conventions; sgl-project/sglang#25454, vllm-project/vllm#43671",
+    )
+
+
+def usual(layers: int) -> tuple[int, ...]:
+    """Return the boundaries that both engines take by themselves."""
+    return (2, layers // 2, layers - 3)
+
+
+def _by_sglang(draft: Draft, layers: int) -> tuple[Severity, str, str] | None:
+    nested, outer = draft.nested_layers, draft.outer_layers
+    if nested is None and outer is not None and tuple(sorted(outer)) != usual(layers):
+        text = f"the layer ids {_list(outer)} of {draft.given} count below eagle_config only: "
+        text += f"it is fed from the layers {_list(usual(layers))} without a word, and not from those that it was trained on."
+        less = _list([one - 1 for one in outer])
+        advice = f'In its config.json: "eagle_config": {{"eagle_aux_hidden_state_layer_ids": {less}}} (SGLang adds one to each), '
+        return Severity.WARNING, text, advice + "if they are counted as speculators and vLLM do."
+    if nested is None:
+        return None
+    beyond = [one for one in nested if one >= layers or one < -1]
+    if beyond:
+        text = f"{draft.given} is fed from the layers {_list(nested)}, and the target has 0 to {layers - 1}: "
+        text += f"{_list(beyond)} is never met."
+        return Severity.FATAL, text, "Take the draft that was trained for this target."
+    if nested == usual(layers):
+        text = (
+            f"it adds one to the layer ids {_list(nested)} of {draft.given}, which look as vLLM and speculators count: "
+        )
+        text += "each layer would be one too far, and less is accepted."
+        return (
+            Severity.WARNING,
+            text,
+            f"If they are counted so: {_list([one - 1 for one in nested])}, or leave the list out.",
+        )
+    return None
+
+
+def _by_vllm(draft: Draft, layers: int) -> tuple[Severity, str, str] | None:
+    found = draft.outer_layers or draft.nested_layers
+    if found is None:
+        return None
+    beyond = [one for one in found if one > layers or one < 0]
+    if beyond:
+        text = f"{draft.given} is fed from the layers {_list(found)}, and the target has {layers}: "
+        text += f"{_list(beyond)} is never met."
+        return Severity.FATAL, text, "Take the draft that was trained for this target."
+    if draft.outer_layers is None and found == tuple(one - 1 for one in usual(layers)):
+        text = f"it takes the layer ids {_list(found)} of {draft.given} as they are, and they look as SGLang and "
+        text += "SpecForge count: each layer would be one too early, and less is accepted."
+        return (
+            Severity.WARNING,
+            text,
+            f"If they are counted so: {_list([one + 1 for one in found])}, or leave the list out.",
+        )
+    return None
+
+
+def _list(numbers: "tuple[int, ...] | list[int]") -> str:
+    return "[" + ", ".join(map(str, numbers)) + "]"

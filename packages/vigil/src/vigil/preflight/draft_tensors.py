@@ -1,0 +1,274 @@
+"""Check the tensors of an EAGLE-3 draft against what an engine's loader takes: their names, their shapes, the vocabulary maps.
+
+The loaders: llama_eagle3.py of each release. SGLang leaves out what it has no name for without a word, and starts what is
+missing with random numbers; vLLM ends at a name that it does not know, and is silent about what is missing.
+"""
+
+import re
+from collections.abc import Iterator
+
+from vigil.preflight import releases
+from vigil.preflight.command import Command
+from vigil.preflight.draft_kind import Draft
+from vigil.preflight.draft_maps import check_maps
+from vigil.preflight.finding import Finding, Severity
+from vigil.preflight.model_config import integer, part
+from vigil.preflight.placing import place_of, title
+from vigil.preflight.seen_models import ModelSeen
+
+SHOWN = 10
+SHOWN_SHAPES = 3
+_LAYER = re.compile(r"(midlayer|layers\.(\d{1,4}))\.(.+)\Z")
+_OF_LAYER = (
+    "self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight", "self_attn.o_proj.weight",
+    "mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight",
+    "input_layernorm.weight", "hidden_norm.weight", "post_attention_layernorm.weight",
+)  # fmt: skip
+_HARMLESS = ("inv_freq", "t2d", "mask_hidden")
+_BIASES = ("self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias")
+# Settings that change what the draft computes, with the word by which a release shows that it reads them.
+SETTINGS = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output", "attention_bias")
+
+
+def check_tensors(command: Command, model: ModelSeen, draft: Draft, version: str | None) -> Iterator[Finding]:
+    """Find what this engine leaves out of a draft, lacks in it, or cannot load."""
+    reads = (
+        frozenset(model.build.draft_reads) if model.build is not None else releases.draft_reads(command.engine, version)
+    )
+    if reads is None or not reads or releases.numbers_of(version) == ():
+        yield from check_maps(command, model, draft, version)
+        return
+    left_out = [name for name in draft.tensors if not _taken(name, draft, reads, command.engine)]
+    yield from _left_out(command, model, left_out, version)
+    yield from _missing(command, model, draft, reads, version)
+    yield from _shapes(command, model, draft, version, left_out)
+    yield from _settings(command, model, draft, reads, version)
+    yield from _layers(command, model, draft, reads, version)
+    yield from check_maps(command, model, draft, version)
+
+
+def _setting(draft: Draft, name: str) -> bool:
+    value = part(draft.config, "eagle_config").get(name, draft.config.get(name))
+    return value is True
+
+
+def _taken(name: str, draft: Draft, reads: frozenset[str], engine: str) -> bool:
+    """Tell whether a loader has a place for a tensor."""
+    if name.endswith(_HARMLESS) or "d2t" in name or "t2d" in name:
+        return True
+    found = _LAYER.match(name)
+    if found is not None:
+        old = found.group(1) == "midlayer"
+        there = (old and "midlayer" in reads) or (not old and "self.layers" in reads)
+        inside = int(found.group(2) or 0) < (integer(draft.config, "num_hidden_layers") or 1)
+        biased = found.group(3) in _BIASES and "attention_bias" in reads and _setting(draft, "attention_bias")
+        return there and inside and (found.group(3) in _OF_LAYER or biased)
+    if name.startswith(("fc_norm.", "aux_norm_")):
+        asked = draft.config.get("fc_norm") or (engine == "sglang" and draft.config.get("use_aux_norm"))
+        return "fc_norm" in reads and bool(asked)
+    if name == "input_norm.weight":
+        return "norm_before_fc" in reads and (_setting(draft, "norm_before_fc") or engine == "vllm")
+    if name == "fc.bias":
+        return engine == "sglang" and draft.config.get("bias") is True
+    if name == "lm_head.weight" and engine == "sglang":
+        return draft.config.get("tie_word_embeddings") is not True
+    return name in {"fc.weight", "norm.weight", "lm_head.weight", "embed_tokens.weight"}
+
+
+def _left_out(command: Command, model: ModelSeen, names: list[str], version: str | None) -> Iterator[Finding]:
+    if not names:
+        return
+    at, count = place_of(command, model)
+    shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    tensors = f"these {len(names)} tensors" if len(names) > 1 else "this tensor"
+    layer = all(one.startswith("layers.0.") for one in names)
+    tied = names == ["lm_head.weight"]
+    silent = command.engine == "sglang"
+    advice = "Take a release that reads them, or train the draft without them."
+    if layer:
+        advice = "Rename `layers.0.` to `midlayer.` in the draft's safetensors; from 0.5.12 on SGLang takes both."
+    elif tied:
+        advice = 'In its config.json: "tie_word_embeddings": false, so that its own head is loaded.'
+    verb = f"drops {tensors} of {model.given} without a word" if silent else f"ends at {tensors} of {model.given}"
+    yield Finding(
+        code="DRAFT002" if silent else "DRAFT001",
+        severity=Severity.WARNING if silent else Severity.FATAL,
+        text=f"{title(command, version)} {verb}: {shown}."
+        + (" The layer stays as random as it was made, and hardly a token is accepted." if layer and silent else ""),
+        advice=advice,
+        at=at,
+        count=count,
+        seen="llama_eagle3.py, load_weights",
+    )
+
+
+def _missing(
+    command: Command, model: ModelSeen, draft: Draft, reads: frozenset[str], version: str | None
+) -> Iterator[Finding]:
+    at, count = place_of(command, model)
+    layers = range(integer(draft.config, "num_hidden_layers") or 1)
+    has = {_LAYER.sub(lambda one: f"layers.{one.group(2) or 0}.{one.group(3)}", name) for name in draft.tensors}
+    wanted = [f"layers.{layer}.{name}" for layer in layers for name in _OF_LAYER if layer < SHOWN]
+    if command.engine == "vllm":
+        wanted = [
+            name for name in wanted if not (name.endswith("hidden_norm.weight") and not name.startswith("layers.0."))
+        ]
+    lacks = [name for name in (*wanted, "fc.weight", "norm.weight") if name not in has]
+    if "fc_norm" in reads and draft.config.get("fc_norm") is True:
+        lacks += [f"fc_norm.{one}.weight" for one in range(draft.fed_from) if not _normed(has, one)]
+    if "norm_before_fc" in reads and _setting(draft, "norm_before_fc") and "input_norm.weight" not in has:
+        lacks.append("input_norm.weight")
+    if lacks:
+        shown = ", ".join(lacks[:SHOWN]) + (", ..." if len(lacks) > SHOWN else "")
+        yield Finding(
+            code="DRAFT003",
+            severity=Severity.WARNING,
+            text=f"{model.given} lacks {len(lacks)} tensors: {shown}. {title(command, version)} says nothing, and they stay "
+            "as they were made.",
+            advice="Convert the draft again: without them hardly a token is accepted.",
+            at=at,
+            count=count,
+        )
+    yield from _head(command, model, draft, version)
+
+
+def _normed(has: set[str], layer: int) -> bool:
+    old = ("aux_norm_low", "aux_norm_mid", "aux_norm_high")
+    return f"fc_norm.{layer}.weight" in has or (layer < len(old) and f"{old[layer]}.weight" in has)
+
+
+def _head(command: Command, model: ModelSeen, draft: Draft, version: str | None) -> Iterator[Finding]:
+    """Find a draft without a head or an embedding of its own where the target's cannot take their place."""
+    at, count = place_of(command, model)
+    size, whole = draft.draft_vocabulary, integer(draft.config, "vocab_size")
+    tied = draft.config.get("tie_word_embeddings") is True
+    if "lm_head.weight" not in draft.tensors and not tied and size is not None and size != whole:
+        silent = command.engine == "sglang"
+        what = (
+            "its head stays random" if silent else "the target's head takes its place, and the first request kills it"
+        )
+        yield Finding(
+            code="DRAFT003" if silent else "DRAFT001",
+            severity=Severity.WARNING if silent else Severity.FATAL,
+            text=f"{model.given} has no lm_head.weight, and a draft_vocab_size of {size}: {what}.",
+            advice="Convert the draft again with its head.",
+            at=at,
+            count=count,
+        )
+    narrow = draft.hidden_size != draft.target_hidden_size
+    if narrow and "embed_tokens.weight" not in draft.tensors:
+        silent = command.engine == "sglang"
+        yield Finding(
+            code="DRAFT003" if silent else "DRAFT001",
+            severity=Severity.WARNING if silent else Severity.FATAL,
+            text=f"{model.given} is {draft.hidden_size} wide and its target {draft.target_hidden_size}, so that it needs "
+            f"embed_tokens.weight of its own, and has none: {'it stays random' if silent else 'the first request kills it'}.",
+            advice="Convert the draft again with its embedding.",
+            at=at,
+            count=count,
+        )
+    if command.engine == "sglang" and not tied and "draft_vocab_size" not in draft.config:
+        yield Finding(
+            code="DRAFT001",
+            severity=Severity.FATAL,
+            text=f"config.json of {model.given} has no draft_vocab_size: {title(command, version)} ends in an AttributeError.",
+            advice='Write "draft_vocab_size" into it: the rows of lm_head.weight, or null for the target\'s head.',
+            at=at,
+            count=count,
+            seen="llama_eagle3.py: config.draft_vocab_size",
+        )
+
+
+def _shapes(
+    command: Command, model: ModelSeen, draft: Draft, version: str | None, left_out: list[str]
+) -> Iterator[Finding]:
+    wrong = []
+    for name, one in draft.tensors.items():
+        wanted = _shape(name, draft)
+        if wanted is not None and name not in left_out and None not in wanted and one.shape != wanted:
+            wrong.append(f"{name} is {_by(one.shape)} and not {_by(wanted)}")
+    if not wrong:
+        return
+    at, count = place_of(command, model)
+    yield Finding(
+        code="SHAPE001",
+        severity=Severity.FATAL,
+        text=f"{model.given} does not have the shapes that its config.json says: {'; '.join(wrong[:SHOWN_SHAPES])}"
+        f"{f'; and {len(wrong) - SHOWN_SHAPES} more' if len(wrong) > SHOWN_SHAPES else ''}. "
+        f"{title(command, version)} ends at the first.",
+        advice="Take the config.json that this draft was trained with.",
+        at=at,
+        count=count,
+    )
+
+
+def _by(shape: tuple[int | None, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _shape(name: str, draft: Draft) -> tuple[int | None, ...] | None:
+    """Return the shape that a tensor must have by the config, None for one that is not known or has an unknown size."""
+    config, wide, into = draft.config, draft.hidden_size, draft.target_hidden_size
+    heads, inner = integer(config, "num_attention_heads"), integer(config, "intermediate_size")
+    keys = integer(config, "num_key_value_heads") or heads
+    if wide is None or into is None or heads is None or keys is None:
+        return None
+    each = integer(config, "head_dim") or wide // heads
+    found = _LAYER.match(name)
+    twice = wide if found is not None and int(found.group(2) or 0) else 2 * wide
+    shapes: dict[str, tuple[int | None, ...]] = {
+        "self_attn.q_proj.weight": (heads * each, twice),
+        "self_attn.k_proj.weight": (keys * each, twice),
+        "self_attn.v_proj.weight": (keys * each, twice),
+        "self_attn.o_proj.weight": (wide, heads * each),
+        "mlp.gate_proj.weight": (inner, wide),
+        "mlp.up_proj.weight": (inner, wide),
+        "mlp.down_proj.weight": (wide, inner),
+        "input_layernorm.weight": (wide,),
+        "hidden_norm.weight": (wide,),
+        "post_attention_layernorm.weight": (wide,),
+        "fc.weight": (wide, draft.fed_from * into),
+        "norm.weight": (wide,),
+        "lm_head.weight": (draft.draft_vocabulary or integer(config, "vocab_size"), wide),
+        "embed_tokens.weight": (integer(config, "vocab_size"), wide),
+    }
+    shape = shapes.get(found.group(3) if found is not None else name)
+    return None if shape is None or None in shape else shape
+
+
+def _settings(
+    command: Command, model: ModelSeen, draft: Draft, reads: frozenset[str], version: str | None
+) -> Iterator[Finding]:
+    """Find settings that change what the draft computes and that this release does not read."""
+    unread = [name for name in SETTINGS if _setting(draft, name) and name not in reads]
+    if not unread:
+        return
+    at, count = place_of(command, model)
+    yield Finding(
+        code="DRAFT005",
+        severity=Severity.WARNING,
+        text=f"{title(command, version)} does not read {', '.join(unread)} of {model.given}: it computes something else than was "
+        "trained, without a word, and accepts less.",
+        advice="Train the draft without it, or take an engine that reads it.",
+        at=at,
+        count=count,
+        seen="llama_eagle3.py does not name it",
+    )
+
+
+def _layers(
+    command: Command, model: ModelSeen, draft: Draft, reads: frozenset[str], version: str | None
+) -> Iterator[Finding]:
+    layers = integer(draft.config, "num_hidden_layers") or 1
+    if layers == 1 or "self.midlayer" not in reads or command.engine != "sglang":
+        return
+    at, count = place_of(command, model)
+    yield Finding(
+        code="DRAFT001",
+        severity=Severity.FATAL,
+        text=f"{model.given} has {layers} layers, and {title(command, version)} takes EAGLE-3 drafts of one layer alone.",
+        advice="Take 0.5.12 or a later release.",
+        at=at,
+        count=count,
+        seen="llama_eagle3.py: EAGLE3 currently only supports 1 layer",
+    )

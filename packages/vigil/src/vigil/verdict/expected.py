@@ -1,0 +1,218 @@
+"""What a user expects of a server beyond that it serves (`--expect`), and whether what was seen of it says so. Pure."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from vigil.facts import Arguments, Attested, AttestedProcess, SpeculationMeasured, Value
+from vigil.observer.redact import is_secret_name
+from vigil.verdict.who import kind, named
+from vigil.verdict.words import Expected
+
+ENOUGH_ACCEPTED = 1.05
+"""Tokens a step of the target from which speculation counts as on and of use; 1 is none of the draft's."""
+SHOWN_VALUES = 3
+SILENT = "it did not answer"
+DRAFT = "speculative_config."
+FORMS = "module=NAME, file=PATH, class=NAME, arg.NAME=VALUE or speculation"
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """One `--expect`. `name` and `value` as it says; `text` is all of it."""
+
+    what: Literal["module", "file", "class", "arg", "speculation"]
+    text: str
+    name: str = ""
+    value: str = ""
+
+
+def read_expectation(text: str) -> Expectation:
+    """Return what a text expects; raise `ValueError` with one line for what is no expectation."""
+    if text == "speculation":
+        return Expectation(what="speculation", text=text)
+    left, equals, right = text.partition("=")
+    if equals and right and left.startswith("arg.") and is_secret_name(left):
+        raise ValueError(f"{left[:80]}=...: a secret is never told, so nothing can be expected of it")
+    if equals and right and left.startswith("arg.") and len(left) > len("arg."):
+        return Expectation(what="arg", text=text, name=left[4:], value=right)
+    for what in ("module", "file", "class"):
+        if left == what and right:
+            return Expectation(what=what, text=text, name=right)
+    raise ValueError(f"{text[:80]!r} is nothing that can be expected: give {FORMS}")
+
+
+def judge_expectations(
+    asked: Sequence[Expectation], seen: Attested | None, measured: SpeculationMeasured | None
+) -> tuple[Expected, ...]:
+    """Return of each expectation whether it is met, and what was found; `met` None: it cannot be told, so it is not met."""
+    found = []
+    for one in asked:
+        if one.what == "speculation":
+            met, text = speculation(measured)
+        elif seen is None:
+            met, text = None, "its processes did not say in time what they run"
+        else:
+            met, text = _JUDGES[one.what](one, seen)
+        found.append(Expected(expectation=one.text, met=met, found=text))
+    return tuple(found)
+
+
+Judged = tuple[bool | None, str]
+
+
+def _answered(seen: Attested) -> list[AttestedProcess]:
+    return [one for one in seen.processes if not one.error]
+
+
+def _loaded(pids: set[int], seen: Attested) -> Judged:
+    """Judge who loaded something: of ranks of one kind all must have, or none of them."""
+    answered = _answered(seen)
+    have = [one for one in answered if one.pid in pids]
+    lack = [one for one in answered if one.pid not in pids and kind(one) in {kind(other) for other in have}]
+    if not have:
+        return _unless_silent(seen, f"loaded by none of {named(answered)}")
+    if lack:
+        return False, f"loaded by {named(have)}, and not by {named(lack)}"
+    return True, f"loaded by {named(have)}"
+
+
+def _module(wanted: Expectation, seen: Attested) -> Judged:
+    pids = {pid for one in seen.files if wanted.name in one.modules for pid in one.pids}
+    return _loaded(pids, seen) if _answered(seen) else _on_stacks(pids, seen)
+
+
+def _file(wanted: Expectation, seen: Attested) -> Judged:
+    found = next((one for one in seen.files if wanted.name in one.asked), None)
+    if not _answered(seen):
+        met, text = _on_stacks(set(found.pids) if found is not None else set(), seen)
+        return None, f"{text}; whether as it is on disk now, cannot be told" if met else text
+    met, text = _loaded(set(found.pids) if found is not None else set(), seen)
+    if found is not None and found.stale:
+        old = [one for one in seen.processes if one.pid in found.stale]
+        return False, f"{named(old)} loaded it before it changed on disk: restart the server to run what is there now"
+    if met and found is not None and found.unsure:
+        return None, f"{text}; whether it is as it was then cannot be told of a compiled file"
+    return met, text
+
+
+def _class(wanted: Expectation, seen: Attested) -> Judged:
+    if not _answered(seen):
+        return None, _nobody(seen)
+    told = [one for one in seen.classes if one.name == wanted.name]
+    alive = {one.pid for one in told if one.alive}
+    if alive:
+        return True, f"alive in {named(one for one in seen.processes if one.pid in alive)}"
+    defined = {one.pid for one in told if one.defined}
+    if not defined:
+        return _unless_silent(seen, f"defined in none of {named(_answered(seen))}")
+    text = f"no instance of it was found in {named(one for one in seen.processes if one.pid in defined)}, which know it"
+    if any(one.frozen for one in told if one.defined):
+        return None, f"{text}; some of their objects are kept from the collector (gc.freeze) and could not be listed"
+    return False, text
+
+
+def _on_stacks(pids: set[int], seen: Attested) -> Judged:
+    """Judge by the stacks alone: what stands on one is loaded, and what does not may be."""
+    have = [one for one in seen.processes if one.pid in pids]
+    return (True, f"on a stack of {named(have)}, so it is loaded there") if have else (None, _nobody(seen))
+
+
+def _unless_silent(seen: Attested, text: str) -> Judged:
+    """Judge that something is nowhere, where everybody answered; a process that did not may have it."""
+    silent = [one for one in seen.processes if one.error.startswith(SILENT)]
+    return (None, f"{text}; {named(silent)} did not answer in time") if silent else (False, text)
+
+
+def _nobody(seen: Attested) -> str:
+    why = sorted({one.error for one in seen.processes if one.error})
+    return (
+        f"no process of it can be asked what it loaded ({seen.error or '; '.join(why[:2]) or 'no attester is in it'})"
+    )
+
+
+def _arg(wanted: Expectation, seen: Attested) -> Judged:
+    sources = [one for one in (*seen.arguments, *([seen.served] if seen.served else [])) if one.values]
+    if not sources:
+        why = seen.served.error if seen.served is not None else ""
+        return None, f"neither its processes nor its address tell its arguments{f' ({why})' if why else ''}"
+    for one in sources:
+        values = settings_named(one, wanted.name)
+        if values:
+            differ = {name: value for name, value in values.items() if not same_value(wanted.value, value)}
+            shown = ", ".join(
+                f"{name} is {shown_value(value)}" for name, value in list((differ or values).items())[:SHOWN_VALUES]
+            )
+            return not differ, f"{shown} ({one.source})"
+    return None, f"no setting is called {wanted.name} ({', '.join(one.source for one in sources)})"
+
+
+def settings_named(arguments: Arguments, name: str) -> dict[str, Value]:
+    """Return the settings of that name: whole, else those whose last parts it is, the least nested ones.
+
+    A draft model has a configuration of its own: its settings count where there are no others, or its own were asked for.
+    """
+    plain = plain_name(name)
+    known = {key: plain_name(key) for key in arguments.values}
+    found = [key for key, one in known.items() if one == plain]
+    found = found or [key for key, one in known.items() if one.endswith(f".{plain}")]
+    own = [key for key in found if not known[key].startswith(DRAFT)]
+    depth = min((known[key].count(".") for key in own or found), default=0)
+    return {key: arguments.values[key] for key in own or found if known[key].count(".") == depth}
+
+
+def plain_name(name: str) -> str:
+    """Return a flag's or a setting's name as they are compared: `--max-model-len` is `max_model_len`."""
+    return name.lstrip("-").replace("-", "_").lower()
+
+
+def same_value(asked: str, value: Value) -> bool:
+    """Tell whether a setting has the value that a text asks for: numbers and words as such, the rest letter by letter."""
+    if value is None or isinstance(value, bool):
+        words = {None: {"none", "null"}, True: {"true", "1", "yes", "on"}, False: {"false", "0", "no", "off"}}
+        return asked.strip().lower() in words[value]
+    if isinstance(value, int | float):
+        try:
+            return math.isclose(float(asked), value, rel_tol=1e-9)
+        except ValueError:
+            return False
+    return asked == value or asked.removeprefix("torch.").lower() == value.removeprefix("torch.").lower()
+
+
+def shown_value(value: Value) -> str:
+    """Return a setting as it is shown."""
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def speculation(measured: SpeculationMeasured | None) -> Judged:
+    """Judge what a few answers say: on and of use, on and of none, off, or not to be told."""
+    if measured is None:
+        return None, "it was not measured in time"
+    if measured.error:
+        return None, f"it could not be measured: {measured.error}"
+    steps = sum(one.steps or 0 for one in measured.answers)
+    tokens = sum(one.tokens for one in measured.answers)
+    proposed = sum(one.proposed or 0 for one in measured.answers)
+    if not measured.source:
+        return None, "nothing of its answers tells of drafts"
+    if not steps and not proposed:
+        return False, f"off: {tokens} tokens were made, and nothing was drafted for them, by {measured.source}"
+    if not steps:
+        return None, f"how many tokens a step makes is not told by {measured.source}"
+    told = f"{tokens} tokens in {steps} steps, by {measured.source}"
+    rate = tokens / steps
+    if rate > ENOUGH_ACCEPTED:
+        return True, f"on: {rate:.2f} tokens a step ({told})"
+    return (
+        False,
+        f"on, and of no use: {rate:.2f} tokens a step, so next to nothing that is drafted is accepted ({told})",
+    )
+
+
+_JUDGES: dict[str, Callable[[Expectation, Attested], Judged]] = {
+    "module": _module,
+    "file": _file,
+    "class": _class,
+    "arg": _arg,
+}
