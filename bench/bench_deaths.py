@@ -28,7 +28,7 @@ def by_library(on: str | None = None, *, follow: bool = False) -> Ask:
 def by_command(on: str | None = None) -> Ask:
     """Return a way to ask: the command line, whose start and end belong to it."""
     place = ["--on", on] if on else []
-    return lambda name, command: ask_command(["up", "--json", "--name", name, *place, "--", *command])
+    return lambda name, command: ask_command(["up", "--no-check", "--json", "--name", name, *place, "--", *command])
 
 
 class Deaths:

@@ -45,7 +45,7 @@ def begin(folder: Path, name: str, command: Sequence[str]) -> Watched:
     """Start a server and return once it is ready."""
     with (folder / f"{name}.err").open("wb") as errors:
         process = subprocess.Popen(
-            [PYTHON, "-m", "vigil", "up", "--json", "--follow", "--name", name, "--", *command],
+            [PYTHON, "-m", "vigil", "up", "--no-check", "--json", "--follow", "--name", name, "--", *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -70,7 +70,7 @@ def test_llama_unknown_flag_is_a_crash(site: Site, server: Callable[..., list[st
 
 
 def test_llama_missing_model_is_a_crash(site: Site, server: Callable[..., list[str]]) -> None:
-    done = site.up("llama-missing-model", *server(model=Path("/nowhere/model.gguf")))
+    done = site.up("llama-missing-model", *server(model=Path("/nowhere/model.gguf")), options=("--no-check",))
 
     assert (done.rc, done.words, done.code) == (4, ["crashed"], "FILE001")
     assert "/nowhere/model.gguf" in done.verdict["cause"]["advice"]
@@ -78,7 +78,7 @@ def test_llama_missing_model_is_a_crash(site: Site, server: Callable[..., list[s
 
 
 def test_llama_truncated_model_is_a_crash(site: Site, server: Callable[..., list[str]], half: Path) -> None:
-    done = site.up("llama-truncated", *server(model=half))
+    done = site.up("llama-truncated", *server(model=half), options=("--no-check",))
 
     assert (done.rc, done.words, done.code) == (4, ["crashed"], "FILE002")
     assert_gone(site)
@@ -125,7 +125,7 @@ def test_llama_shell_loop_over_a_truncated_model_is_a_loop(
     site: Site, server: Callable[..., list[str]], half: Path
 ) -> None:
     loop = f"while :; do {shlex.join(server(model=half))}; sleep 0.5; done"
-    done = site.up("llama-loop", "sh", "-c", loop)
+    done = site.up("llama-loop", "sh", "-c", loop, options=("--no-check",))
     stopped = site("stop", "s", "--grace", "2s")
 
     assert (done.rc, done.words, done.code) == (5, ["crash_looping"], "FILE002")

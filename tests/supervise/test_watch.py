@@ -1,5 +1,6 @@
 """The library: a watch over a real process, local and through a reach, cut and taken up again."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -99,10 +100,10 @@ def _kill_the_observer() -> None:
     """Kill the child of ours that is the reach's observer."""
     children = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=False).stdout
     for pid in children.split():
-        line = Path(f"/proc/{pid}/environ")
-        if line.exists() and b"VIGIL_TEST_REACH=1" in line.read_bytes():
-            os.kill(int(pid), signal.SIGKILL)
-            return
+        with contextlib.suppress(OSError):  # `pgrep` itself, and others that have ended since
+            if b"VIGIL_TEST_REACH=1" in Path(f"/proc/{pid}/environ").read_bytes():
+                os.kill(int(pid), signal.SIGKILL)
+                return
     raise AssertionError("no observer to kill")
 
 

@@ -15,10 +15,11 @@ from vigil.supervise.session import table_of
 PATIENCE_S = 60.0
 
 
-async def check(plan: Plan, *, deep: bool = False, version: str | None = None) -> Report:
+async def check(plan: Plan, *, deep: bool = False, version: str | None = None, reached: bool = False) -> Report:
     """Return what the plan's command would die of on its host. `version`: the engine's release that it is meant for.
 
-    A host that cannot be asked leaves the command alone to be checked; the report says so.
+    A host that cannot be asked leaves the command alone to be checked; the report says so. With `reached` it raises instead,
+    as `hosts.call` does: before a start it matters more that there is no way to the host.
     """
     reach = reach_of(plan.on, plan.reach)
     command = msgspec.structs.replace(command_of(plan), version=version)
@@ -27,6 +28,8 @@ async def check(plan: Plan, *, deep: bool = False, version: str | None = None) -
     try:
         seen = sight_of(await look_ahead(reach, question_of(plan, command, deep=deep), timeout_s=PATIENCE_S))
     except VigilError as error:
+        if reached:
+            raise
         seen = Sight(troubles=(f"{reach.label} could not be looked at, the command alone was checked: {error}",))
     return examine(command, seen)
 

@@ -110,7 +110,7 @@ class Watch:
 
     async def _look_ahead(self) -> Refused | None:
         """Check the command before the start; return its refusal, or None where nothing fatal was found."""
-        self.report = await check(self.plan)
+        self.report = await check(self.plan, reached=True)
         fatal = self.report.fatal
         if not fatal:
             return None
