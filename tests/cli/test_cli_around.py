@@ -56,6 +56,12 @@ def diagnose(vigil: Vigil, *options: str) -> Any:
     return story["cause"] and story["cause"]["code"], told
 
 
+def ours(diagnosed: tuple[str, dict[str, list[str]]]) -> tuple[str, list[str]]:
+    """Return what was diagnosed without the kernel's log: other tests have processes killed at the same time."""
+    code, told = diagnosed
+    return code, [text for texts in told.values() for text in texts if not text.startswith("the kernel's log")]
+
+
 def evidence(verdict: dict[str, Any]) -> str:
     return "\n".join(one["text"] for one in verdict["evidence"])
 
@@ -208,7 +214,7 @@ def test_what_was_kept_of_an_earlier_end_does_not_explain_a_later_one(vigil: Vig
     assert diagnose(vigil)[0] == "SHM001"
     an_hour_ago_s = time.time() - 3600
     os.utime(kept, (an_hour_ago_s, an_hour_ago_s))
-    assert diagnose(vigil) == ("SIG001", {"end": [], "now": []})
+    assert ours(diagnose(vigil)) == ("SIG001", [])
 
 
 def test_death_that_has_nothing_to_do_with_the_host_says_nothing_of_it(vigil: Vigil) -> None:
@@ -216,7 +222,7 @@ def test_death_that_has_nothing_to_do_with_the_host_says_nothing_of_it(vigil: Vi
         "up", "--json", "--name", "s", "--", "sh", "-c", "echo error: invalid argument: --no-such-flag; exit 1"
     )
     assert len(done.verdict["evidence"]) == 1
-    assert diagnose(vigil) == ("FLAG001", {"end": [], "now": []})
+    assert ours(diagnose(vigil)) == ("FLAG001", [])
 
 
 # --- a GPU's memory
