@@ -70,8 +70,10 @@ def test_sglang_truncated_weights_are_a_crash(
 ) -> None:
     """It kills its own tree with signal 9, which is not the kernel's OOM killer."""
     half = cut_short(hf_model, tmp_path / "half", "model.safetensors")
-    done = site.up("sglang-truncated", *server(model=half), env=ENV)
+    foretold = site("check", "--", *server(model=half))
+    done = site.up("sglang-truncated", *server(model=half), options=("--no-check",), env=ENV)
 
+    assert (foretold.rc, "FILE002" in foretold.out) == (3, True)
     assert (done.rc, done.words, done.code) == (4, ["crashed"], "FILE002")
     assert "OOM" not in done.verdict["reason"]
     assert site.processes() == []

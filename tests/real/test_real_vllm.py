@@ -74,8 +74,10 @@ def test_vllm_truncated_weights_are_a_crash_with_the_first_error_as_cause(
     site: Site, server: Callable[..., list[str]], hf_model: Path, tmp_path: Path
 ) -> None:
     half = cut_short(hf_model, tmp_path / "half", "model.safetensors")
-    done = site.up("vllm-truncated", *server(model=half), env=ENV)
+    foretold = site("check", "--", *server(model=half))
+    done = site.up("vllm-truncated", *server(model=half), options=("--no-check",), env=ENV)
 
+    assert (foretold.rc, "FILE002" in foretold.out) == (3, True)
     assert (done.rc, done.words, done.code) == (4, ["crashed"], "FILE002")
     assert "SafetensorError" in done.verdict["cause"]["text"]
     assert site.processes() == []
@@ -85,8 +87,11 @@ def test_vllm_draft_of_another_width_is_never_ready(
     site: Site, server: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     """It starts, answers 200, and dies at the first request that drafts, with exit code 0."""
-    done = site.up("vllm-wrong-draft", *server(*draft(tmp_path / "draft", 512)), env=ENV)
+    flags = draft(tmp_path / "draft", 512)
+    foretold = site("check", "--", *server(*flags))
+    done = site.up("vllm-wrong-draft", *server(*flags), options=("--no-check",), env=ENV)
 
+    assert (foretold.rc, "DRAFT001" in foretold.out) == (3, True), foretold.out
     assert (done.rc, done.words) == (4, ["crashed"])
     assert done.verdict["attempts"][-1]["ready_s"] is None
     assert "(Worker" in done.verdict["cause"]["text"]
