@@ -12,7 +12,7 @@ from vigil.preflight.draft_pair import check_pair
 from vigil.preflight.draft_tensors import check_tensors
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.model_config import architectures
-from vigil.preflight.placing import draft_of, place_of, served, title, version_for
+from vigil.preflight.placing import draft_of, placed, served, title, version_for
 from vigil.preflight.seen_models import ModelSeen
 from vigil.preflight.sight import Sight
 
@@ -23,11 +23,16 @@ def check_draft(command: Command, sight: Sight) -> Iterator[Finding]:
     if model is None or model.path is None:
         return
     if command.engine == "llamacpp":
-        yield from check_gguf(command, model, target)
+        yield from placed(command, model, check_gguf(command, model, target))
         return
     draft, version = draft_from(model), version_for(model, sight)
-    if draft is None or draft.kind in {"other", ""}:
-        return
+    if draft is not None and draft.kind not in {"other", ""}:
+        yield from placed(command, model, _by_kind(command, model, draft, target, version))
+
+
+def _by_kind(
+    command: Command, model: ModelSeen, draft: Draft, target: ModelSeen | None, version: str | None
+) -> Iterator[Finding]:
     wrong = list(check_method(command, model, draft, version))
     yield from wrong
     if wrong or draft.kind == "model":
@@ -42,18 +47,18 @@ def _eagle3(
 ) -> Iterator[Finding]:
     entry = list(_entry(command, model, draft, version))
     yield from entry
-    yield from _handed_out(command, target, version)
+    if target is not None:
+        yield from placed(command, target, _handed_out(command, target, version))
     if entry:
         return
     yield from check_pair(command, model, draft, target, version)
-    yield from check_layers(command, model, draft, target, version)
+    yield from check_layers(command, draft, target, version)
     if draft.is_llama and draft.tensors and not draft.quantised:
         yield from check_tensors(command, model, draft, version)
 
 
 def _entry(command: Command, model: ModelSeen, draft: Draft, version: str | None) -> Iterator[Finding]:
     """Find a config that SGLang cannot take: the form of speculators, or another class's name."""
-    at, count = place_of(command, model)
     if command.engine != "sglang":
         return
     if draft.speculators:
@@ -64,8 +69,6 @@ def _entry(command: Command, model: ModelSeen, draft: Draft, version: str | None
             "what it needs stands in transformer_layer_config.",
             advice="Write a flat config.json: that part, architectures [LlamaForCausalLMEagle3], draft_vocab_size, and the "
             "layer ids less one in eagle_config.",
-            at=at,
-            count=count,
             seen="SGLang 0.5.23: nothing below srt names `speculators`",
         )
         return
@@ -84,18 +87,16 @@ def _entry(command: Command, model: ModelSeen, draft: Draft, version: str | None
         text=f"{model.given} is an EAGLE-3 draft, and its config.json names {', '.join(names)}, which {what}: "
         f"{title(command, version)} would load that, and end in an error.",
         advice='In the draft\'s config.json: "architectures": ["LlamaForCausalLMEagle3"].',
-        at=at,
-        count=count,
         seen="sgl-project/sglang#9135" if wrong else f"SGLang's registry: {releases.span('sglang', names[0])}",
     )
 
 
-def _handed_out(command: Command, target: ModelSeen | None, version: str | None) -> Iterator[Finding]:
+def _handed_out(command: Command, target: ModelSeen, version: str | None) -> Iterator[Finding]:
     """Find a target whose class hands no hidden states out: the start ends in an error after the weights are loaded."""
-    names = architectures(target.config) if target is not None and target.config is not None else ()
+    names = architectures(target.config) if target.config is not None else ()
     # vLLM before 0.10 had no such interface, and asked for "llama" in the name.
     before = command.engine == "vllm" and () < releases.numbers_of(version) < (0, 10)
-    if target is None or not names or before:
+    if not names or before:
         return
     if target.build is not None:
         told, seen = target.build.aux if target.build.known else None, "the installed engine's own files"
@@ -106,7 +107,6 @@ def _handed_out(command: Command, target: ModelSeen | None, version: str | None)
         return
     if told is not False:
         return
-    at, count = place_of(command, target)
     table = releases.tables()[command.engine]
     later = [table.releases[one] for one in table.aux.get(names[0], ())]
     hook = "set_eagle3_layers_to_capture" if command.engine == "sglang" else "SupportsEagle3"
@@ -117,7 +117,5 @@ def _handed_out(command: Command, target: ModelSeen | None, version: str | None)
         advice=f"Take {later[0]} or a later release."
         if later
         else "No release in the table does: serve it without this draft.",
-        at=at,
-        count=count,
         seen=seen,
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.model_config import architectures
-from vigil.preflight.placing import place_of, renamed
+from vigil.preflight.placing import renamed
 from vigil.preflight.seen_models import FileSeen, ModelSeen
 
 SHOWN = 3
@@ -42,16 +42,13 @@ def reads_files(command: Command, *, served: bool) -> bool:
 
 
 def _config(command: Command, model: ModelSeen) -> Iterator[Finding]:
-    at, count = place_of(command, model)
     if model.config_broken and "config.json" not in model.pointers:
         text = f"config.json of {model.given} cannot be read: {model.config_trouble}."
-        yield Finding(
-            code="FILE002", severity=Severity.FATAL, text=text, advice="Fetch or write it again.", at=at, count=count
-        )
+        yield Finding(code="FILE002", severity=Severity.FATAL, text=text, advice="Fetch or write it again.")
     if "config.json" in model.pointers:
         text = f"config.json of {model.given} is a pointer of Git LFS: the file itself was never fetched."
         advice = "In that folder: git lfs pull. Or fetch it with hf download."
-        yield Finding(code="FILE002", severity=Severity.FATAL, text=text, advice=advice, at=at, count=count)
+        yield Finding(code="FILE002", severity=Severity.FATAL, text=text, advice=advice)
     whole = model.config is not None or model.config_trouble is not None or model.more
     if (
         whole
@@ -64,7 +61,6 @@ def _config(command: Command, model: ModelSeen) -> Iterator[Finding]:
 
 
 def _no_config(command: Command, model: ModelSeen) -> Finding:
-    at, count = place_of(command, model)
     below = model.snapshots[0] if len(model.snapshots) == 1 else ""
     advice = "Name the folder that holds config.json."
     text = f"{model.given} has no config.json: it is no model."
@@ -74,17 +70,16 @@ def _no_config(command: Command, model: ModelSeen) -> Finding:
         text = f"{model.given} has an adapter_config.json and no config.json: it is a LoRA adapter, and no model."
         advice = "Serve the model that it was made for, and give the adapter to --lora-modules or --lora-paths."
     edits = renamed(command, model, f"{model.given.rstrip('/')}/{below}") if below else ()
-    return Finding(code="FILE001", severity=Severity.FATAL, text=text, advice=advice, at=at, count=count, edits=edits)
+    return Finding(code="FILE001", severity=Severity.FATAL, text=text, advice=advice, edits=edits)
 
 
 def _tokenizer(command: Command, model: ModelSeen) -> Iterator[Finding]:
-    at, count = place_of(command, model)
     if command.last("--tokenizer", "--tokenizer-path", *NO_TOKENIZER) is not None:
         return
     for name in [one for one in model.pointers if one in VOCABULARIES][:1]:
         text = f"{name} of {model.given} is a pointer of Git LFS: the file itself was never fetched."
         advice = "In that folder: git lfs pull. Or fetch it with hf download."
-        yield Finding(code="TOK001", severity=Severity.FATAL, text=text, advice=advice, at=at, count=count)
+        yield Finding(code="TOK001", severity=Severity.FATAL, text=text, advice=advice)
     has = any(one in VOCABULARIES or one.endswith((".tiktoken", ".py")) for one in model.tokenizer)
     speaks = model.config is not None and any(one.endswith(OF_TEXT) for one in architectures(model.config))
     if has or not speaks or model.more or model.gguf is not None or (model.cached and not model.offline):
@@ -95,15 +90,12 @@ def _tokenizer(command: Command, model: ModelSeen) -> Iterator[Finding]:
         text=f"{model.given} has no tokenizer: none of {', '.join(VOCABULARIES[:4])}, and no other is named.",
         advice="Copy the tokenizer's files from the model that it was made from, or name it with "
         f"{'--tokenizer-path' if command.engine == 'sglang' else '--tokenizer'}.",
-        at=at,
-        count=count,
     )
 
 
 def _weights(command: Command, model: ModelSeen) -> Iterator[Finding]:
-    at, count = place_of(command, model)
     if model.index is not None and not (model.cached and not model.offline):
-        yield from _index(command, model)
+        yield from _index(model)
     broken = [one for one in model.files if one.trouble]
     if broken and _read_by(command, model):
         yield Finding(
@@ -111,20 +103,16 @@ def _weights(command: Command, model: ModelSeen) -> Iterator[Finding]:
             severity=Severity.FATAL,
             text=_all_of(broken, model),
             advice=_advice(broken[0]),
-            at=at,
-            count=count,
         )
     if model.pickles and not model.files and model.config is not None:
         text = f"The weights of {model.given} are pickles ({', '.join(model.pickles[:SHOWN])}): they were not opened."
-        yield Finding(code="FILE005", severity=Severity.NOTE, text=text, at=at, count=count)
+        yield Finding(code="FILE005", severity=Severity.NOTE, text=text)
     here = model.config is not None and model.kind == "folder" and command.engine != "llamacpp"
     if here and not (model.files or model.pickles or model.more or model.others or model.index):
         if model.cached and not model.offline:
             return
         text = f"{model.given} has a config.json, and no weights: no safetensors, GGUF or .bin file."
-        yield Finding(
-            code="FILE003", severity=Severity.FATAL, text=text, advice="Fetch the weights.", at=at, count=count
-        )
+        yield Finding(code="FILE003", severity=Severity.FATAL, text=text, advice="Fetch the weights.")
 
 
 def _read_by(command: Command, model: ModelSeen) -> bool:
@@ -132,14 +120,13 @@ def _read_by(command: Command, model: ModelSeen) -> bool:
     return model.kind == "file" or command.engine != "llamacpp"
 
 
-def _index(command: Command, model: ModelSeen) -> Iterator[Finding]:
-    at, count = place_of(command, model)
+def _index(model: ModelSeen) -> Iterator[Finding]:
     index = model.index
     if index is None:
         return
     if index.trouble is not None and "was not read" not in index.trouble:
         text = f"{index.name} of {model.given} cannot be read: {index.trouble}."
-        yield Finding(code="FILE002", severity=Severity.FATAL, text=text, advice="Fetch it again.", at=at, count=count)
+        yield Finding(code="FILE002", severity=Severity.FATAL, text=text, advice="Fetch it again.")
     if not index.missing_count or model.more:
         return
     # An index that names nothing of what is there may be left from another form of the model.
@@ -150,8 +137,6 @@ def _index(command: Command, model: ModelSeen) -> Iterator[Finding]:
         severity=Severity.WARNING if stale else Severity.FATAL,
         text=f"{index.missing_count} of the {index.shards} files that {index.name} names are not in {model.given}: {some}.",
         advice="Fetch the rest: hf download goes on where it stopped.",
-        at=at,
-        count=count,
     )
 
 

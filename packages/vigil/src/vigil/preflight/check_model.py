@@ -7,7 +7,7 @@ from vigil.preflight.check_fit import check_fit
 from vigil.preflight.check_place import check_place
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding
-from vigil.preflight.placing import DRAFTS, TOKENIZERS
+from vigil.preflight.placing import DRAFTS, TOKENIZERS, placed
 from vigil.preflight.seen_models import ModelSeen
 from vigil.preflight.sight import Sight
 
@@ -16,10 +16,10 @@ def check_model(command: Command, sight: Sight) -> Iterator[Finding]:
     """Find what is wrong with the served model, its tokenizer, and the draft as far as it is a model like any other."""
     for model in sight.models or ():
         if model.what == "model" or model.what in DRAFTS.get(command.engine, ()):
-            yield from check_place(command, model)
-            yield from check_files(command, model)
+            yield from placed(command, model, check_place(command, model))
+            yield from placed(command, model, check_files(command, model))
         elif _is_named_path(model):
-            yield from check_place(command, model)
+            yield from placed(command, model, check_place(command, model))
         if model.what == "model":
             yield from check_fit(command, sight, model)
 

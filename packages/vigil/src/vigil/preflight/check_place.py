@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Edit, Finding, Severity
-from vigil.preflight.placing import place_of, renamed
+from vigil.preflight.placing import renamed
 from vigil.preflight.seen_models import ModelSeen
 
 NO_FOLDERS = ("llamacpp",)
@@ -14,23 +14,22 @@ GATED = ("meta-llama/", "google/gemma-2b", "google/gemma-7b", "google/gemma-2-",
 
 def check_place(command: Command, model: ModelSeen) -> Iterator[Finding]:
     """Find a model that is not there, or that is of the wrong kind for this engine."""
-    at, count = place_of(command, model)
     if model.path is None:
-        yield from _absent(command, model, at, count)
+        yield from _absent(command, model)
     elif model.kind == "folder" and command.engine in NO_FOLDERS:
-        yield from _folder_for_a_file(command, model, at, count)
+        yield from _folder_for_a_file(command, model)
     elif model.kind == "file" and command.engine not in NO_FOLDERS:
-        yield from _file_for_a_folder(command, model, at, count)
+        yield from _file_for_a_folder(command, model)
     for name in model.parts_missing[:1]:
         text = f"{len(model.parts_missing)} parts of {model.given} are not there, the first is {name}."
-        yield Finding(code="FILE003", severity=Severity.FATAL, text=text, advice="Fetch all parts.", at=at, count=count)
+        yield Finding(code="FILE003", severity=Severity.FATAL, text=text, advice="Fetch all parts.")
 
 
-def _absent(command: Command, model: ModelSeen, at: int | None, count: int) -> Iterator[Finding]:
+def _absent(command: Command, model: ModelSeen) -> Iterator[Finding]:
     if not model.sure or model.mirror:
         return
     if not is_path(command, model):
-        yield from _unfetched(command, model, at, count)
+        yield from _unfetched(command, model)
         return
     joined = _joined(model.given, model.near[0]) if len(model.near) == 1 else ""
     where = f"{model.parent} is there" if model.parent not in {"", "/"} else "nothing of its path is there"
@@ -40,8 +39,6 @@ def _absent(command: Command, model: ModelSeen, at: int | None, count: int) -> I
         severity=Severity.FATAL,
         text=f"{model.given} is not there: {where}{like}.",
         advice="Give the path as this host has it; a path of a container is not that of its host.",
-        at=at,
-        count=count,
         edits=renamed(command, model, joined) if joined else (),
     )
 
@@ -71,7 +68,7 @@ def _joined(given: str, name: str) -> str:
     return f"{head}{slash}{name}"
 
 
-def _unfetched(command: Command, model: ModelSeen, at: int | None, count: int) -> Iterator[Finding]:
+def _unfetched(command: Command, model: ModelSeen) -> Iterator[Finding]:
     """Find what keeps a repository from being fetched that the cache does not have."""
     if model.offline is not None:
         near = model.near_cached[0] if len(model.near_cached) == 1 else ""
@@ -81,8 +78,6 @@ def _unfetched(command: Command, model: ModelSeen, at: int | None, count: int) -
             severity=Severity.FATAL,
             text=f"{model.given} is neither a path nor in the cache, and {model.offline} forbids to fetch it.{like}",
             advice="Fetch it before (hf download), or take the variable away.",
-            at=at,
-            count=count,
             edits=renamed(command, model, near) if near else (),
         )
     elif model.given.startswith(GATED) and not model.token:
@@ -91,15 +86,13 @@ def _unfetched(command: Command, model: ModelSeen, at: int | None, count: int) -
             severity=Severity.FATAL,
             text=f"{model.given} is gated, is not in the cache, and there is no token on this host.",
             advice="Accept its licence on huggingface.co, then `hf auth login` there, or set HF_TOKEN.",
-            at=at,
-            count=count,
         )
     elif model.repository:
         text = f"{model.given} is not in the cache of this host: it is fetched first."
-        yield Finding(code="FILE004", severity=Severity.NOTE, text=text, at=at, count=count)
+        yield Finding(code="FILE004", severity=Severity.NOTE, text=text)
 
 
-def _folder_for_a_file(command: Command, model: ModelSeen, at: int | None, count: int) -> Iterator[Finding]:
+def _folder_for_a_file(command: Command, model: ModelSeen) -> Iterator[Finding]:
     names = [one.name for one in model.files if one.gguf is not None]
     has = f"it has {', '.join(names[:5])}" if names else "it has no GGUF file"
     edits: tuple[Edit, ...] = (
@@ -110,13 +103,11 @@ def _folder_for_a_file(command: Command, model: ModelSeen, at: int | None, count
         severity=Severity.FATAL,
         text=f"{model.given} is a folder, and llama-server takes a GGUF file: {has}.",
         advice="Name the file; a model of safetensors is converted first (convert_hf_to_gguf.py).",
-        at=at,
-        count=count,
         edits=edits,
     )
 
 
-def _file_for_a_folder(command: Command, model: ModelSeen, at: int | None, count: int) -> Iterator[Finding]:
+def _file_for_a_folder(command: Command, model: ModelSeen) -> Iterator[Finding]:
     if not model.given.endswith((".safetensors", ".bin", ".pt", ".pth")):
         return
     folder = model.given.rpartition("/")[0] or "."
@@ -125,7 +116,5 @@ def _file_for_a_folder(command: Command, model: ModelSeen, at: int | None, count
         severity=Severity.FATAL,
         text=f"{model.given} is one file of weights: this engine takes the folder with its config.json.",
         advice="Name the folder.",
-        at=at,
-        count=count,
         edits=renamed(command, model, folder) if model.config_beside else (),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
-from vigil.preflight.placing import place_of, speculation, valued
+from vigil.preflight.placing import speculation, valued
 from vigil.preflight.seen_models import GgufSeen, ModelSeen
 
 # llama.cpp b11434: common_speculative_are_compatible allows this difference.
@@ -20,7 +20,7 @@ def check_gguf(command: Command, model: ModelSeen, target: ModelSeen | None) -> 
     yield from _method(command, model, draft)
     there = target.gguf if target is not None else None
     if target is not None and there is not None and draft.architecture not in OF_ARCHITECTURE:
-        yield from _vocabulary(command, model, target, draft, there)
+        yield from _vocabulary(model, target, draft, there)
 
 
 def _method(command: Command, model: ModelSeen, draft: GgufSeen) -> Iterator[Finding]:
@@ -48,10 +48,7 @@ def _method(command: Command, model: ModelSeen, draft: GgufSeen) -> Iterator[Fin
     )
 
 
-def _vocabulary(
-    command: Command, model: ModelSeen, target: ModelSeen, draft: GgufSeen, there: GgufSeen
-) -> Iterator[Finding]:
-    at, count = place_of(command, model)
+def _vocabulary(model: ModelSeen, target: ModelSeen, draft: GgufSeen, there: GgufSeen) -> Iterator[Finding]:
     kinds = [str(one.metadata.get("tokenizer.ggml.model") or "") for one in (draft, there)]
     sizes = [one.vocabulary or 0 for one in (draft, there)]
     if kinds[0] == kinds[1] and (0 in sizes or abs(sizes[0] - sizes[1]) <= VOCABULARY_SLACK):
@@ -62,6 +59,4 @@ def _vocabulary(
         text=f"{model.given} has another vocabulary ({kinds[0]}, {sizes[0]} tokens) than {target.given} "
         f"({kinds[1]}, {sizes[1]}).",
         advice="Take a draft of the same family: what it proposes is translated at best, and hardly accepted.",
-        at=at,
-        count=count,
     )

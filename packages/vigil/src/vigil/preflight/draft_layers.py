@@ -10,7 +10,7 @@ from vigil.preflight.command import Command
 from vigil.preflight.draft_kind import Draft
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.model_config import architectures, integer, text_part
-from vigil.preflight.placing import place_of, title
+from vigil.preflight.placing import title
 from vigil.preflight.seen_models import ModelSeen
 
 # These count in ways of their own in SGLang (#25454, #32334).
@@ -27,9 +27,7 @@ OWN_WAYS = (
 )
 
 
-def check_layers(
-    command: Command, model: ModelSeen, draft: Draft, target: ModelSeen | None, version: str | None
-) -> Iterator[Finding]:
+def check_layers(command: Command, draft: Draft, target: ModelSeen | None, version: str | None) -> Iterator[Finding]:
     """Find layers that are not there, and lists that mean other layers to this engine than to the one that wrote them."""
     text = text_part(target.config or {}) if target is not None else {}
     layers = integer(text, "num_hidden_layers")
@@ -40,14 +38,11 @@ def check_layers(
     if told is None:
         return
     severity, text_of, advice = told
-    at, count = place_of(command, model)
     yield Finding(
         code="DRAFT001" if severity is Severity.FATAL else "DRAFT004",
         severity=severity,
         text=f"{title(command, version)}: {text_of}",
         advice=advice,
-        at=at,
-        count=count,
         seen="reference: the two conventions; sgl-project/sglang#25454, vllm-project/vllm#43671",
     )
 

@@ -6,7 +6,7 @@ from vigil.preflight.command import Command
 from vigil.preflight.draft_kind import Draft
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.model_config import integer
-from vigil.preflight.placing import place_of, title
+from vigil.preflight.placing import title
 from vigil.preflight.seen_models import MapSeen, ModelSeen
 
 WHOLE = ("I64", "I32")
@@ -18,7 +18,6 @@ def check_maps(command: Command, model: ModelSeen, draft: Draft, version: str | 
     small, whole = draft.draft_vocabulary, integer(draft.config, "vocab_size")
     if small is None or whole is None or model.unread:
         return
-    at, count = place_of(command, model)
     offsets = maps.get("d2t")
     if offsets is None:
         if small < whole:
@@ -28,8 +27,6 @@ def check_maps(command: Command, model: ModelSeen, draft: Draft, version: str | 
                 text=f"{model.given} has {small} of {whole} tokens and no d2t: {title(command, version)} takes its ids for "
                 "those of the target without a word, and hardly a token is accepted.",
                 advice="Convert the draft again with d2t (int64, target id less draft id).",
-                at=at,
-                count=count,
             )
         return
     wrong = _wrong(offsets, small, whole)
@@ -39,11 +36,9 @@ def check_maps(command: Command, model: ModelSeen, draft: Draft, version: str | 
             severity=Severity.FATAL,
             text=f"d2t of {model.given} {wrong}.",
             advice="Write it again: int64, one number for each of the draft's tokens, target id less draft id.",
-            at=at,
-            count=count,
         )
         return
-    yield from _mask(command, model, maps.get("t2d"), small, whole)
+    yield from _mask(model, maps.get("t2d"), small, whole)
 
 
 def _wrong(offsets: MapSeen, small: int, whole: int) -> str:
@@ -67,7 +62,7 @@ def _wrong(offsets: MapSeen, small: int, whole: int) -> str:
     return text
 
 
-def _mask(command: Command, model: ModelSeen, mask: MapSeen | None, small: int, whole: int) -> Iterator[Finding]:
+def _mask(model: ModelSeen, mask: MapSeen | None, small: int, whole: int) -> Iterator[Finding]:
     """Find a t2d that does not go with d2t; engines pass it over, trainers and converters do not."""
     if mask is None:
         return
@@ -78,12 +73,9 @@ def _mask(command: Command, model: ModelSeen, mask: MapSeen | None, small: int, 
         wrong = f"marks {mask.total} tokens, and draft_vocab_size is {small}"
     if not wrong:
         return
-    at, count = place_of(command, model)
     yield Finding(
         code="DRAFT006",
         severity=Severity.NOTE,
         text=f"t2d of {model.given} {wrong}: engines pass it over, but the maps are not of one make.",
         advice="Look where the draft was converted.",
-        at=at,
-        count=count,
     )

@@ -8,7 +8,7 @@ from vigil.preflight.command import Command
 from vigil.preflight.draft_kind import Draft
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.model_config import CONTEXT_KEYS, integer, longest_context, text_part
-from vigil.preflight.placing import config_in, place_of, speculation, title
+from vigil.preflight.placing import config_in, speculation, title
 from vigil.preflight.seen_models import ModelSeen
 
 OVERRIDDEN_FROM = (0, 27)  # vLLM 0.27.1 raises a draft's max_position_embeddings to its target's; 0.23.0 does not
@@ -29,7 +29,6 @@ def check_pair(
 def _width(
     command: Command, model: ModelSeen, draft: Draft, target: ModelSeen, version: str | None
 ) -> Iterator[Finding]:
-    at, count = place_of(command, model)
     has = integer(text_part(target.config or {}), "hidden_size")
     if "target_hidden_size" in draft.config and draft.config["target_hidden_size"] is None and not draft.speculators:
         yield Finding(
@@ -37,8 +36,6 @@ def _width(
             severity=Severity.FATAL,
             text=f"config.json of {model.given} has target_hidden_size null: {title(command, version)} multiplies by it.",
             advice="Take the line out where both are equally wide, else write the target's hidden size.",
-            at=at,
-            count=count,
             seen="llama_eagle3.py of SGLang 0.5.23 and vLLM 0.32: only a value that is not there is replaced",
         )
         return
@@ -57,15 +54,12 @@ def _width(
         f"its fc takes {draft.fed_from} x {wanted} = {draft.fed_from * wanted} numbers and is given "
         f"{draft.fed_from * has}; {when}.",
         advice="Take the draft that was trained for this target.",
-        at=at,
-        count=count,
     )
 
 
 def _vocabulary(
     command: Command, model: ModelSeen, draft: Draft, target: ModelSeen, version: str | None
 ) -> Iterator[Finding]:
-    at, count = place_of(command, model)
     has, own = (integer(text_part(one), "vocab_size") for one in (target.config or {}, draft.config))
     if has is None or own is None or has == own:
         return
@@ -79,8 +73,6 @@ def _vocabulary(
         severity=Severity.FATAL if strict else Severity.WARNING,
         text=f"{model.given} has a vocabulary of {own} tokens, and {target.given} of {has}: {what}.",
         advice="Take a draft of the same family.",
-        at=at,
-        count=count,
         seen="vLLM 0.32: verify_equal_vocab_size_if_draft_model" if strict else "",
     )
 
@@ -89,7 +81,6 @@ def _context(
     command: Command, model: ModelSeen, draft: Draft, target: ModelSeen, version: str | None
 ) -> Iterator[Finding]:
     """Find a draft that was made for shorter texts than its target is served with."""
-    at, count = place_of(command, model)
     flag = command.last(*CONTEXT[command.engine])
     text = text_part(target.config or {})
     # Without the flag the least that any engine would make of the target's config.
@@ -115,7 +106,5 @@ def _context(
         advice=f"Give {CONTEXT[command.engine][0]} {longest}, or set {variable}=1 and measure what is accepted of long texts."
         if command.engine == "sglang"
         else f"Write {served} into max_position_embeddings of the draft's config.json, if it was trained for that.",
-        at=at,
-        count=count,
         seen="SGLang 0.5.23: ModelConfig._derive_context_length" if fatal else "",
     )

@@ -13,7 +13,7 @@ from vigil.preflight.draft_kind import Draft
 from vigil.preflight.draft_maps import check_maps
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.model_config import integer, part
-from vigil.preflight.placing import place_of, title
+from vigil.preflight.placing import title
 from vigil.preflight.seen_models import ModelSeen
 
 SHOWN = 10
@@ -78,7 +78,6 @@ def _taken(name: str, draft: Draft, reads: frozenset[str], engine: str) -> bool:
 def _left_out(command: Command, model: ModelSeen, names: list[str], version: str | None) -> Iterator[Finding]:
     if not names:
         return
-    at, count = place_of(command, model)
     shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
     tensors = f"these {len(names)} tensors" if len(names) > 1 else "this tensor"
     layer = all(one.startswith("layers.0.") for one in names)
@@ -96,8 +95,6 @@ def _left_out(command: Command, model: ModelSeen, names: list[str], version: str
         text=f"{title(command, version)} {verb}: {shown}."
         + (" The layer stays as random as it was made, and hardly a token is accepted." if layer and silent else ""),
         advice=advice,
-        at=at,
-        count=count,
         seen="llama_eagle3.py, load_weights",
     )
 
@@ -105,7 +102,6 @@ def _left_out(command: Command, model: ModelSeen, names: list[str], version: str
 def _missing(
     command: Command, model: ModelSeen, draft: Draft, reads: frozenset[str], version: str | None
 ) -> Iterator[Finding]:
-    at, count = place_of(command, model)
     layers = range(integer(draft.config, "num_hidden_layers") or 1)
     has = {_LAYER.sub(lambda one: f"layers.{one.group(2) or 0}.{one.group(3)}", name) for name in draft.tensors}
     wanted = [f"layers.{layer}.{name}" for layer in layers for name in _OF_LAYER if layer < SHOWN]
@@ -126,8 +122,6 @@ def _missing(
             text=f"{model.given} lacks {len(lacks)} tensors: {shown}. {title(command, version)} says nothing, and they stay "
             "as they were made.",
             advice="Convert the draft again: without them hardly a token is accepted.",
-            at=at,
-            count=count,
         )
     yield from _head(command, model, draft, version)
 
@@ -139,7 +133,6 @@ def _normed(has: set[str], layer: int) -> bool:
 
 def _head(command: Command, model: ModelSeen, draft: Draft, version: str | None) -> Iterator[Finding]:
     """Find a draft without a head or an embedding of its own where the target's cannot take their place."""
-    at, count = place_of(command, model)
     size, whole = draft.draft_vocabulary, integer(draft.config, "vocab_size")
     tied = draft.config.get("tie_word_embeddings") is True
     if "lm_head.weight" not in draft.tensors and not tied and size is not None and size != whole:
@@ -152,8 +145,6 @@ def _head(command: Command, model: ModelSeen, draft: Draft, version: str | None)
             severity=Severity.WARNING if silent else Severity.FATAL,
             text=f"{model.given} has no lm_head.weight, and a draft_vocab_size of {size}: {what}.",
             advice="Convert the draft again with its head.",
-            at=at,
-            count=count,
         )
     narrow = draft.hidden_size != draft.target_hidden_size
     if narrow and "embed_tokens.weight" not in draft.tensors:
@@ -164,8 +155,6 @@ def _head(command: Command, model: ModelSeen, draft: Draft, version: str | None)
             text=f"{model.given} is {draft.hidden_size} wide and its target {draft.target_hidden_size}, so that it needs "
             f"embed_tokens.weight of its own, and has none: {'it stays random' if silent else 'the first request kills it'}.",
             advice="Convert the draft again with its embedding.",
-            at=at,
-            count=count,
         )
     if command.engine == "sglang" and not tied and "draft_vocab_size" not in draft.config:
         yield Finding(
@@ -173,8 +162,6 @@ def _head(command: Command, model: ModelSeen, draft: Draft, version: str | None)
             severity=Severity.FATAL,
             text=f"config.json of {model.given} has no draft_vocab_size: {title(command, version)} ends in an AttributeError.",
             advice='Write "draft_vocab_size" into it: the rows of lm_head.weight, or null for the target\'s head.',
-            at=at,
-            count=count,
             seen="llama_eagle3.py: config.draft_vocab_size",
         )
 
@@ -189,7 +176,6 @@ def _shapes(
             wrong.append(f"{name} is {_by(one.shape)} and not {_by(wanted)}")
     if not wrong:
         return
-    at, count = place_of(command, model)
     yield Finding(
         code="SHAPE001",
         severity=Severity.FATAL,
@@ -197,8 +183,6 @@ def _shapes(
         f"{f'; and {len(wrong) - SHOWN_SHAPES} more' if len(wrong) > SHOWN_SHAPES else ''}. "
         f"{title(command, version)} ends at the first.",
         advice="Take the config.json that this draft was trained with.",
-        at=at,
-        count=count,
     )
 
 
@@ -243,15 +227,12 @@ def _settings(
     unread = [name for name in SETTINGS if _setting(draft, name) and name not in reads]
     if not unread:
         return
-    at, count = place_of(command, model)
     yield Finding(
         code="DRAFT005",
         severity=Severity.WARNING,
         text=f"{title(command, version)} does not read {', '.join(unread)} of {model.given}: it computes something else than was "
         "trained, without a word, and accepts less.",
         advice="Train the draft without it, or take an engine that reads it.",
-        at=at,
-        count=count,
         seen="llama_eagle3.py does not name it",
     )
 
@@ -262,13 +243,10 @@ def _layers(
     layers = integer(draft.config, "num_hidden_layers") or 1
     if layers == 1 or "self.midlayer" not in reads or command.engine != "sglang":
         return
-    at, count = place_of(command, model)
     yield Finding(
         code="DRAFT001",
         severity=Severity.FATAL,
         text=f"{model.given} has {layers} layers, and {title(command, version)} takes EAGLE-3 drafts of one layer alone.",
         advice="Take 0.5.12 or a later release.",
-        at=at,
-        count=count,
         seen="llama_eagle3.py: EAGLE3 currently only supports 1 layer",
     )

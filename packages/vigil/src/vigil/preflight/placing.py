@@ -1,10 +1,13 @@
 """Where a model stands in a command, how another value would be put there, and which release of the engine would read it."""
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from vigil.preflight.command import Command, Given
-from vigil.preflight.finding import Edit
+from vigil.preflight.finding import Edit, Finding
 from vigil.preflight.seen_models import ModelSeen
 from vigil.preflight.sight import Sight
 
@@ -56,6 +59,13 @@ def place_of(command: Command, model: ModelSeen) -> tuple[int | None, int]:
         return flag.at, flag.count
     found = next((at for at in range(command.own, len(command.words)) if command.words[at] == model.given), None)
     return found, 1
+
+
+def placed(command: Command, model: ModelSeen, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings on a model: those that name no words are about the words that name it."""
+    at, count = place_of(command, model)
+    for one in findings:
+        yield one if one.at is not None else msgspec.structs.replace(one, at=at, count=count)
 
 
 def renamed(command: Command, model: ModelSeen, name: str) -> tuple[Edit, ...]:
