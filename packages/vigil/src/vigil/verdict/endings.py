@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from vigil.diagnosis.cause import Cause
+from vigil.facts import Refused
 from vigil.screen import duration
 from vigil.verdict import attempts
 from vigil.verdict.state import Judgement, Life, State
@@ -31,27 +32,27 @@ def refused(view: View) -> Judgement | None:
     said = view.state.process.refused
     if said is None:
         return None
-    cause = replace(_REFUSALS[said.what], text=said.text)
-    if said.what == "check":
-        cause = replace(
-            cause, code=said.code, kind=said.cause_kind, title=said.title, advice=said.advice, fingerprint=said.code
-        )
+    cause = _foretold(said) if said.what == "check" else replace(_REFUSALS[said.what], text=said.text)
     seen = (Evidence(text=said.text, fact=view.state.process.root_fact),)
     reason = f"{said.text}; nothing was started"
     return Judgement(word=Word.REFUSED, reason=reason, cause=cause, evidence=seen)
 
 
-_REFUSALS = {
-    "check": Cause(
-        code="",
-        kind="",
-        title="",
-        text="",
-        advice="",
-        fingerprint="",
+def _foretold(said: Refused) -> Cause:
+    """Return what the command would have died of, as the look ahead found it."""
+    return Cause(
+        code=said.code,
+        kind=said.cause_kind,
+        title=said.title,
+        text=said.text,
+        advice=said.advice,
+        fingerprint=said.code,
         sure=1.0,
         retry=False,
-    ),
+    )
+
+
+_REFUSALS = {
     "port": Cause(
         code="PORT001",
         kind="port_in_use",
