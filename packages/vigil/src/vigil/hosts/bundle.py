@@ -82,7 +82,7 @@ def program(room: str, module: str, argument: str = "", besides: tuple[Place, ..
     text = _PROGRAM.format(
         sources=sources, packages=tuple(_PACKAGES), room=room, module=module, argument=literal
     ).encode()
-    return b"%08d\n" % len(text) + text
+    return _framed(text)
 
 
 def installed(room: str, module: str, argument: str) -> bytes:
@@ -94,4 +94,8 @@ def installed(room: str, module: str, argument: str) -> bytes:
         f"{module}.main(json.loads({argument!r}))",
     )
     text = "\n".join(lines).encode()
+    return _framed(text)
+
+
+def _framed(text: bytes) -> bytes:
     return b"%08d\n" % len(text) + text
