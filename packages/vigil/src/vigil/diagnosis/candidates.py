@@ -82,6 +82,7 @@ class _Gathering:
         self.stages = Stages(log)
         self.by_line: dict[int, Candidate] = {}
         self.frames: dict[int, str] = {}
+        self.stage_of: dict[int, str] = {}
 
     def search(self, needle: Needle) -> None:
         """Add what one needle finds; needles come in the order in which they may claim a line."""
@@ -108,7 +109,7 @@ class _Gathering:
 
     def _holds(self, needle: Needle, index: int) -> bool:
         when, log = needle.when, self.log
-        if when.stage and self.stages.at(index, self._frames(index)) not in when.stage:
+        if when.stage and self._stage(index) not in when.stage:
             return False
         if when.after and not self._above(needle, index):
             return False
@@ -127,7 +128,13 @@ class _Gathering:
 
     def in_its_stage(self, candidate: Candidate) -> Candidate:
         """Return the candidate with the kind that it has in the stage in which it came."""
-        return _in_stage(candidate, self.stages.at(candidate.index, self._frames(candidate.index)))
+        return _in_stage(candidate, self._stage(candidate.index))
+
+    def _stage(self, index: int) -> str:
+        """Return the stage in which a line came, found once for all needles."""
+        if index not in self.stage_of:
+            self.stage_of[index] = self.stages.at(index, self._frames(index))
+        return self.stage_of[index]
 
     def _frames(self, index: int) -> str:
         """Return the frames of the tracebacks that a line ends or is chained to, read once for all needles."""
