@@ -6,7 +6,7 @@ The format: ggml's docs/gguf.md; sizes of the types: gguf 0.19, `GGML_QUANT_SIZE
 import struct
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from .pieces import is_page, is_pointer, piece, plain
+from .pieces import no_weights, piece, plain
 
 HEAD_MOST = 32 << 20  # of a longer head we say nothing
 CHUNK = 1 << 20
@@ -117,12 +117,9 @@ def read(path: str, size: int) -> Gguf:
 
 
 def _no_gguf(head: bytes, size: int) -> Optional[str]:
-    if size == 0:
-        return "it is empty"
-    if is_pointer(head):
-        return "it is a pointer of Git LFS (%d bytes): the file itself was never fetched" % size
-    if is_page(head):
-        return "it is a web page (%d bytes): a download that failed" % size
+    known = no_weights(head, size)
+    if known is not None:
+        return known
     return None if head.startswith(b"GGUF") else "it begins with %r and not with GGUF: it is no GGUF file" % head[:4]
 
 

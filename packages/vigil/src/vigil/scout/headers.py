@@ -7,7 +7,7 @@ The format: eight bytes with the length of the header, the header in JSON, then 
 import struct
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .pieces import is_page, is_pointer, parsed, piece, plain
+from .pieces import no_weights, parsed, piece, plain
 
 HEADER_MOST = 100_000_000  # safetensors 0.8: MAX_HEADER_SIZE
 READ_MOST = 24 << 20  # of a longer header we say no more than its length
@@ -64,12 +64,9 @@ def read(path: str, size: int) -> Header:
 
 
 def _no_tensors(head: bytes, size: int) -> Optional[str]:
-    if size == 0:
-        return "it is empty"
-    if is_pointer(head):
-        return "it is a pointer of Git LFS (%d bytes): the file itself was never fetched" % size
-    if is_page(head):
-        return "it is a web page (%d bytes): a download that failed" % size
+    known = no_weights(head, size)
+    if known is not None:
+        return known
     return "it has %d bytes, too few for a safetensors file" % size if size < LENGTH_BYTES else None
 
 

@@ -61,6 +61,17 @@ def is_page(head: bytes) -> bool:
     return head.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html", b"<?xml"))
 
 
+def no_weights(head: bytes, size: int) -> Optional[str]:
+    """Return in words why a file that should hold weights holds something else; None where that does not show."""
+    if size == 0:
+        return "it is empty"
+    if is_pointer(head):
+        return "it is a pointer of Git LFS (%d bytes): the file itself was never fetched" % size
+    if is_page(head):
+        return "it is a web page (%d bytes): a download that failed" % size
+    return None
+
+
 def parsed(data: bytes) -> Any:
     """Return JSON of others; raises ValueError in words where it is none, nested too deeply, or holds numbers without end."""
     try:
