@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ENGINES = Path(os.environ.get("VIGIL_ENGINES") or ROOT / ".engines")
 PORT = 18431
 BARE_TIMES, IMPORT_TIMES, ANSWERS, TOKENS = 40, 3, 6, 96
+STARTS = 3  # of each kind, in turn: two starts of one server differ by several per cent on a small machine
 EVERYTHING = {
     "packages": ["vllm", "torch", "transformers"],
     "arguments": ["VllmConfig"],
@@ -116,6 +117,21 @@ def server(folder: Path, *, attested: bool) -> dict[str, Any]:
             subprocess.run([*vigil, "stop", name], env=env, cwd=folder, capture_output=True, check=False, timeout=120)
 
 
+def servers(folder: Path) -> dict[str, Any]:
+    """Start vLLM without and with the attester, in turn; return what each start gave, the medians of both and their ratio."""
+    found: dict[str, list[dict[str, Any]]] = {"without": [], "with": []}
+    for turn in range(2 * STARTS):
+        which = ("without", "with")[(turn + turn // 2) % 2]
+        found[which].append(server(folder, attested=which == "with"))
+    medians = {
+        f"{what} {which}": round(statistics.median(one[what] for one in starts), 2)
+        for what in ("ready_s", "tokens_per_s", "tokens_per_s_after_asking")
+        for which, starts in found.items()
+    }
+    ratio = round(medians["tokens_per_s with"] / medians["tokens_per_s without"], 3)
+    return {**found, **medians, "tokens_per_s ratio": ratio}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=("vllm",))
@@ -132,8 +148,7 @@ def main() -> None:
                 IMPORT_TIMES, python(str(program), "import vllm, torch, transformers, vllm.config", cwd), env
             )
         if asked.engine:
-            found["vllm without"] = server(Path(folder), attested=False)
-            found["vllm with"] = server(Path(folder), attested=True)
+            found["vllm"] = servers(Path(folder))
     print(json.dumps(found, indent=1))
 
 
