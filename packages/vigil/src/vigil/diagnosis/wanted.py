@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from vigil.diagnosis import flow, health, speculation
+from vigil.diagnosis import flow, health, speculation, standstill
 from vigil.diagnosis.candidates import ERROR_WORDS, SOON
 from vigil.diagnosis.reader import CHAINED, FRAME, HEAD, LONGEST, USAGES
 from vigil.diagnosis.rules import Reading, Rule, RuleSet, how_to_read, known_rule_set, known_rules
@@ -81,6 +81,7 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
         *speculation.WORKED,
     )
     yield from speculation.ANSWERED
+    yield from standstill.BLOCKED
     yield from (*health.NO_ANSWER, *health.IMPATIENT, *health.DIED, *health.WARM_BEGIN, *health.WARM_END)
 
 
