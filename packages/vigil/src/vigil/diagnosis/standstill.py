@@ -24,13 +24,20 @@ _USAGE = re.compile(r"KV cache usage: (\d+\.\d+)%")
 _ANSWERED = re.compile(r'"GET /\S* HTTP/[\d.]+" 200\b')
 """Whatever was asked for (`/health`, `/version`, `/v1/models`): it is what somebody takes for a sign of life."""
 _GENERATED = re.compile(r'"GET /health_generate\S* HTTP/[\d.]+" 200\b')
-_CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)")
+_CLOCK = re.compile(r"\[\d{4}-\d\d-\d\d (\d\d):(\d\d):(\d\d)")
+"""SGLang's own, whatever a carrier puts before it."""
 _LINES, _LINES_ALONE = 2, 3
 """Lines of a standstill that count where health answers beside them, and by themselves: half a minute of vLLM."""
 _ANSWERS_ALONE = 6
 """Answers behind a single line with requests that wait: vLLM 0.8 and later says further ones at DEBUG only."""
 _SILENT_ANSWERS, _SILENT_S = 3, 60
 """SGLang prints a line for each prefill and for each 40 steps: a minute without one is longer than these take."""
+_PACE = re.compile(r"#running-req: (?P<running>\d+),.*gen throughput \(token/s\): (?P<speed>\d+\.\d+),")
+_STEPS, _TIMES, _LEAST_S = 40, 3, 20
+"""Where a line tells its pace: so many times as long as these steps take, and so many seconds at least."""
+_TOKENS = re.compile(r'"POST /(?:v1/(?:chat/)?completions|generate|v1/responses) HTTP/[\d.]+" 200\b')
+_STARVED = 2
+"""Requests for tokens that began to be answered while no throughput line, before or after, counts a single token."""
 _BLOCKED_LINES = 2
 _DAY_S = 86400
 
@@ -38,7 +45,7 @@ _DAY_S = 86400
 def find_standstill(log: LogText, flow: Flow, marks: Marks) -> int | None:
     """Return the line at which a server that goes on answering stopped making tokens, or None."""
     answered = [i for i in sorted(log.find_any(ANSWERS)) if i < marks.stopped and _ANSWERED.search(log.texts[i])]
-    for found in (_told(log, answered), _silent(log, answered), _blocked(log, flow, answered)):
+    for found in (_told(log, answered), _silent(log, answered), _blocked(log, flow, answered), _starved(log, flow)):
         if found is not None:
             return found
     return None
@@ -86,8 +93,16 @@ def _silent(log: LogText, answered: list[int]) -> int | None:
     later = answered[bisect_right(answered, last) :]
     if not _QUEUE.search(log.texts[last]):
         later = [index for index in later if _GENERATED.search(log.texts[index])]
-    long = len(later) >= _SILENT_ANSWERS and _seconds(log, last, later[-1]) >= _SILENT_S
+    long = len(later) >= _SILENT_ANSWERS and _seconds(log, last, later[-1]) >= _longest_s(log.texts[last])
     return last if long else None
+
+
+def _longest_s(batch: str) -> float:
+    """Return the seconds after which another line of work should have come."""
+    pace = _PACE.search(batch)
+    if pace is None or not float(pace["speed"]):
+        return _SILENT_S
+    return max(_LEAST_S, _TIMES * _STEPS * int(pace["running"]) / float(pace["speed"]))
 
 
 def _blocked(log: LogText, flow: Flow, answered: list[int]) -> int | None:
@@ -100,8 +115,18 @@ def _blocked(log: LogText, flow: Flow, answered: list[int]) -> int | None:
     return told[0] if lasts else None
 
 
+def _starved(log: LogText, flow: Flow) -> int | None:
+    """Find answers to requests for tokens that no token went into: vLLM's lines count none, before and after them."""
+    idle = [index for index in sorted(log.find(THROUGHPUT)) if index > (flow.alive[-1] if flow.alive else -1)]
+    if not idle:
+        return None
+    asked = [index for index in sorted(log.find_any(ANSWERS)) if idle[0] < index < idle[-1]]
+    begun = [index for index in asked if _TOKENS.search(log.texts[index])]
+    return max(index for index in idle if index < begun[0]) if len(begun) >= _STARVED else None
+
+
 def _seconds(log: LogText, one: int, later: int) -> int:
     """Return how long after one line another was written, by their clocks; 0 where they have none."""
-    times = [_CLOCK.search(log.read(index).stamp) for index in (one, later)]
+    times = [_CLOCK.search(log.texts[index]) for index in (one, later)]
     first, last = (int(m[1]) * 3600 + int(m[2]) * 60 + int(m[3]) if m else None for m in times)
     return 0 if first is None or last is None else (last - first) % _DAY_S

@@ -50,7 +50,7 @@ def wanted(tables: Sequence[EngineTable] = (), rules: Sequence[Rule] = ()) -> Wa
     """Return what must be kept of a log; with the signs of the engines' `tables` and a user's own `rules`."""
     rule_set = RuleSet(known_rules().values(), rules) if rules else known_rule_set()
     # What only mutes a line need not be kept for its own sake.
-    muting = set(how_to_read().harmless) - rule_set.texts - {IGNORED}
+    muting = set(how_to_read().harmless) - rule_set.texts - {IGNORED, *health.NO_ANSWER}
     texts = {text: Wanted(text=text) for text in searched(rule_set, how_to_read()) if text not in muting}
     texts.update((text, Wanted(text=text)) for table in tables for text in _signs(table))
     for text in (*_endless(), *(text for table in tables for text in _moving(table))):
