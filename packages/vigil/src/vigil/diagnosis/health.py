@@ -21,6 +21,10 @@ IMPATIENT = (
     "health check timed out",
     "health check failed",  # routers
     "Health check exceeded timeout",  # docker
+    "is unhealthy",  # docker compose
+    "failed the health check",  # Ray Serve
+    "upstream timed out",  # nginx
+    "Read timed out",  # whoever asks with Python
     "receive health check response for replica",
 )
 DIED = ("Engine core proc EngineCore", "MQLLMEngine is already dead")
@@ -34,7 +38,9 @@ _WORKING_LINES = 3
 """Lines of work, before and after a refusal, that show that the server was only busy."""
 _GENERATES = re.compile(r'GET /health_generate\S*(?: HTTP/[\d.]+")? 50[0-9]\b')
 """SGLang's health call that asks the engine for a token."""
-_PROBES = re.compile(r"/(?:health\w*|ping|v1/models|ready)\b|[Ll]iveness|[Rr]eadiness|[Ss]tartup|health check")
+_PROBES = re.compile(
+    r"/(?:health\w*|ping|v1/models|ready)\b|[Ll]iveness|[Rr]eadiness|[Ss]tartup|[Hh]ealth check|ontainer \S{1,80} is unhealthy"
+)
 
 
 class Sight(NamedTuple):
@@ -61,11 +67,11 @@ def find_misleading(log: LogText, flow: Flow, evidence: Evidence) -> Sight | Non
     return (
         _orphan(log, flow, marks)
         or _early(log, flow)
-        or _standing(log, flow, marks)
+        or _standing(log, flow, evidence)
         or _busy(log, flow, marks)
         or _deaf(log, flow, evidence)
         or _split(log, flow, marks)
-        or _impatient(log, flow, marks)
+        or _impatient(log, flow, evidence)
         or _never(flow, marks)
     )
 
@@ -87,9 +93,9 @@ def _early(log: LogText, flow: Flow) -> Sight | None:
     return None
 
 
-def _standing(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
+def _standing(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
     """Find 200 although requests wait and no token comes."""
-    found = find_standstill(log, flow, marks)
+    found = find_standstill(log, flow, evidence)
     return None if found is None else Sight(IDLE, found)
 
 
@@ -141,10 +147,11 @@ def _never(flow: Flow, marks: Marks) -> Sight | None:
     return Sight(NEVER, refused[0].at) if len(refused) == len(later) >= _REFUSALS else None
 
 
-def _impatient(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
-    """Find a probe that gave up on a server that answers it, or works."""
+def _impatient(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
+    """Find a probe that gave up on a server that answers it, or works; what users write may say the same words."""
+    marks = evidence.marks
     answered = any(a.health and a.status == HTTPStatus.OK for a in flow.answers)
-    for index in sorted(log.find_any(IMPATIENT)):
+    for index in sorted(log.find_any(IMPATIENT) - evidence.muted):
         ready = marks.ready >= 0 or bool(flow.alive and flow.alive[0] < index)
         well = answered or bool(flow.alive and flow.alive[-1] > index)
         if ready and well and marks.ready < index < marks.stopped and _PROBES.search(log.texts[index]):

@@ -3,12 +3,14 @@
 import re
 from bisect import bisect_right
 
-from vigil.diagnosis.candidates import Marks
+from vigil.diagnosis.candidates import Evidence
 from vigil.diagnosis.flow import ANSWERS, THROUGHPUT, Flow
 from vigil.diagnosis.text import LogText
 
 BLOCKED = ("No available shared memory broadcast block found in", "No available block found in")
 """vLLM from 0.10 on, and before: a minute in which the workers took nothing from the engine, or gave it nothing."""
+WAITED = ("APITimeoutError", "Request timed out", "504 Gateway", "upstream timed out", "Read timed out")
+"""What clients and proxies say beside a server's own lines, of a request that was never answered."""
 BATCHES = ("Prefill batch", "Decode batch")
 """What SGLang prints of its work, health calls that ask for a token among it."""
 _STANDS = re.compile(
@@ -36,19 +38,29 @@ _PACE = re.compile(r"#running-req: (?P<running>\d+),.*gen throughput \(token/s\)
 _STEPS, _TIMES, _LEAST_S = 40, 3, 20
 """Where a line tells its pace: so many times as long as these steps take, and so many seconds at least."""
 _TOKENS = re.compile(r'"POST /(?:v1/(?:chat/)?completions|generate|v1/responses) HTTP/[\d.]+" 200\b')
+_IN_VAIN = re.compile(
+    r"APITimeoutError|504 Gateway|(?:/v1/(?:chat/)?completions|/generate\b|/v1/responses).*timed out"
+    r"|timed out.*(?:/v1/(?:chat/)?completions|/generate\b|/v1/responses)"
+)
+_WAITED_ANSWERS = 2
 _STARVED = 2
 """Requests for tokens that began to be answered while no throughput line, before or after, counts a single token."""
 _BLOCKED_LINES = 2
 _DAY_S = 86400
 
 
-def find_standstill(log: LogText, flow: Flow, marks: Marks) -> int | None:
+def find_standstill(log: LogText, flow: Flow, evidence: Evidence) -> int | None:
     """Return the line at which a server that goes on answering stopped making tokens, or None."""
-    answered = [i for i in sorted(log.find_any(ANSWERS)) if i < marks.stopped and _ANSWERED.search(log.texts[i])]
-    for found in (_told(log, answered), _silent(log, answered), _blocked(log, flow, answered), _starved(log, flow)):
-        if found is not None:
-            return found
-    return None
+    until = evidence.marks.stopped
+    answered = [i for i in sorted(log.find_any(ANSWERS)) if i < until and _ANSWERED.search(log.texts[i])]
+    sights = (
+        _told(log, answered),
+        _silent(log, answered),
+        _blocked(log, flow, answered),
+        _starved(log, flow),
+        _waited(log, flow, answered, evidence.muted),
+    )
+    return next((found for found in sights if found is not None), None)
 
 
 def _told(log: LogText, answered: list[int]) -> int | None:
@@ -93,7 +105,10 @@ def _silent(log: LogText, answered: list[int]) -> int | None:
     later = answered[bisect_right(answered, last) :]
     if not _QUEUE.search(log.texts[last]):
         later = [index for index in later if _GENERATED.search(log.texts[index])]
-    long = len(later) >= _SILENT_ANSWERS and _seconds(log, last, later[-1]) >= _longest_s(log.texts[last])
+    if len(later) < _SILENT_ANSWERS:
+        return None
+    silent_s = _seconds(log, last, later[-1])
+    long = len(later) >= _ANSWERS_ALONE if silent_s is None else silent_s >= _longest_s(log.texts[last])
     return last if long else None
 
 
@@ -125,8 +140,18 @@ def _starved(log: LogText, flow: Flow) -> int | None:
     return max(index for index in idle if index < begun[0]) if len(begun) >= _STARVED else None
 
 
-def _seconds(log: LogText, one: int, later: int) -> int:
-    """Return how long after one line another was written, by their clocks; 0 where they have none."""
+def _waited(log: LogText, flow: Flow, answered: list[int], muted: frozenset[int]) -> int | None:
+    """Find a client that waited in vain for tokens, where no line of work follows and other calls are answered."""
+    worked = flow.alive[-1] if flow.alive else -1
+    told = sorted(log.find_any(WAITED) - muted)
+    first = next((i for i in told if i > worked and _IN_VAIN.search(log.texts[i])), None)
+    if first is None or not bisect_right(answered, first):
+        return None  # it was not up before
+    return first if len(answered) - bisect_right(answered, first) >= _WAITED_ANSWERS else None
+
+
+def _seconds(log: LogText, one: int, later: int) -> int | None:
+    """Return how long after one line another was written, by their clocks; None where they have none."""
     times = [_CLOCK.search(log.texts[index]) for index in (one, later)]
     first, last = (int(m[1]) * 3600 + int(m[2]) * 60 + int(m[3]) if m else None for m in times)
-    return 0 if first is None or last is None else (last - first) % _DAY_S
+    return None if first is None or last is None else (last - first) % _DAY_S

@@ -81,7 +81,7 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
         *speculation.WORKED,
     )
     yield from speculation.ANSWERED
-    yield from standstill.BLOCKED
+    yield from (*standstill.BLOCKED, *standstill.WAITED)
     yield from (*health.NO_ANSWER, *health.IMPATIENT, *health.DIED, *health.WARM_BEGIN, *health.WARM_END)
 
 
