@@ -68,7 +68,7 @@ def find_misleading(log: LogText, flow: Flow, evidence: Evidence) -> Sight | Non
         _orphan(log, flow, marks)
         or _early(log, flow)
         or _standing(log, flow, evidence)
-        or _busy(log, flow, marks)
+        or _busy(log, flow, evidence)
         or _deaf(log, flow, evidence)
         or _split(log, flow, marks)
         or _impatient(log, flow, evidence)
@@ -111,15 +111,26 @@ def _split(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
     return None
 
 
-def _busy(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
+def _busy(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
     """Find bad answers between lines that show work, or answers to requests: the last of these before the first."""
+    marks = evidence.marks
     work = sorted({*flow.alive, *(a.at for a in flow.answers if not a.health and a.status == HTTPStatus.OK)})
     refused = [a.at for a in flow.answers if a.health and a.status >= HTTPStatus.INTERNAL_SERVER_ERROR]
     for bad in sorted({*log.find_any(NO_ANSWER), *refused}):
         before = bisect_left(work, bad)
-        if marks.ready < bad < marks.stopped and 0 < before < len(work) and len(work) >= _WORKING_LINES:
+        if not marks.ready < bad < marks.stopped or before == len(work) or len(work) < _WORKING_LINES:
+            continue
+        if before:
             return Sight(BUSY, work[before - 1])
+        if bad not in refused and _goes_on(log, flow, evidence, bad):
+            return Sight(BUSY, bad)
     return None
+
+
+def _goes_on(log: LogText, flow: Flow, evidence: Evidence, index: int) -> bool:
+    """Whether a piece of a log that does not go back to the start shows work behind a probe that was not refused."""
+    works = bool(flow.alive) and flow.alive[-1] > index
+    return works and not evidence.stages.at(index) and "refused" not in log.texts[index]
 
 
 def _deaf(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
@@ -152,7 +163,7 @@ def _impatient(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
     marks = evidence.marks
     answered = any(a.health and a.status == HTTPStatus.OK for a in flow.answers)
     for index in sorted(log.find_any(IMPATIENT) - evidence.muted):
-        ready = marks.ready >= 0 or bool(flow.alive and flow.alive[0] < index)
+        ready = marks.ready >= 0 or bool(flow.alive and flow.alive[0] < index) or _goes_on(log, flow, evidence, index)
         well = answered or bool(flow.alive and flow.alive[-1] > index)
         if ready and well and marks.ready < index < marks.stopped and _PROBES.search(log.texts[index]):
             return Sight(PROBE, index)

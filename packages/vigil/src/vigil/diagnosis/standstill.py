@@ -45,7 +45,8 @@ _IN_VAIN = re.compile(
 _WAITED_ANSWERS = 2
 _STARVED = 2
 """Requests for tokens that began to be answered while no throughput line, before or after, counts a single token."""
-_BLOCKED_LINES = 2
+_BLOCKED_LINES = 3
+"""Minutes: a kernel that is compiled at the first request may take one or two."""
 _DAY_S = 86400
 
 
@@ -137,6 +138,8 @@ def _starved(log: LogText, flow: Flow) -> int | None:
         return None
     asked = [index for index in sorted(log.find_any(ANSWERS)) if idle[0] < index < idle[-1]]
     begun = [index for index in asked if _TOKENS.search(log.texts[index])]
+    if any(_HAS_REQUESTS.search(log.texts[index]) for index in idle):
+        return None  # the engine knows of them; a long prompt counts at its end
     return max(index for index in idle if index < begun[0]) if len(begun) >= _STARVED else None
 
 
