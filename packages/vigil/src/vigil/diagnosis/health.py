@@ -115,7 +115,7 @@ def _busy(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
     """Find bad answers between lines that show work, or answers to requests: the last of these before the first."""
     marks = evidence.marks
     work = sorted({*flow.alive, *(a.at for a in flow.answers if not a.health and a.status == HTTPStatus.OK)})
-    refused = [a.at for a in flow.answers if a.health and a.status >= HTTPStatus.INTERNAL_SERVER_ERROR]
+    refused = {a.at for a in flow.answers if a.health and a.status >= HTTPStatus.INTERNAL_SERVER_ERROR}
     for bad in sorted({*log.find_any(NO_ANSWER), *refused}):
         before = bisect_left(work, bad)
         if not marks.ready < bad < marks.stopped or before == len(work) or len(work) < _WORKING_LINES:
@@ -153,7 +153,8 @@ def _never(flow: Flow, marks: Marks) -> Sight | None:
     served = max((marks.ready, *good))
     if served < 0:
         return None  # it starts
-    later = [answer for answer in flow.answers if max((served, *flow.alive)) < answer.at < marks.stopped]
+    worked = max((served, *flow.alive))
+    later = [answer for answer in flow.answers if worked < answer.at < marks.stopped]
     refused = [answer for answer in later if answer.health and answer.status == HTTPStatus.SERVICE_UNAVAILABLE]
     return Sight(NEVER, refused[0].at) if len(refused) == len(later) >= _REFUSALS else None
 

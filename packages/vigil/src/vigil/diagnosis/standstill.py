@@ -28,6 +28,8 @@ _ANSWERED = re.compile(r'"GET /\S* HTTP/[\d.]+" 200\b')
 _GENERATED = re.compile(r'"GET /health_generate\S* HTTP/[\d.]+" 200\b')
 _CLOCK = re.compile(r"\[\d{4}-\d\d-\d\d (\d\d):(\d\d):(\d\d)")
 """SGLang's own, whatever a carrier puts before it."""
+_LOOKED_AT = 200
+"""Lines of work before the end: half an hour of vLLM, some minutes of eight of its engines."""
 _LINES, _LINES_ALONE = 2, 3
 """Lines of a standstill that count where health answers beside them, and by themselves: half a minute of vLLM."""
 _ANSWERS_ALONE = 6
@@ -38,10 +40,8 @@ _PACE = re.compile(r"#running-req: (?P<running>\d+),.*gen throughput \(token/s\)
 _STEPS, _TIMES, _LEAST_S = 40, 3, 20
 """Where a line tells its pace: so many times as long as these steps take, and so many seconds at least."""
 _TOKENS = re.compile(r'"POST /(?:v1/(?:chat/)?completions|generate|v1/responses) HTTP/[\d.]+" 200\b')
-_IN_VAIN = re.compile(
-    r"APITimeoutError|504 Gateway|(?:/v1/(?:chat/)?completions|/generate\b|/v1/responses).*timed out"
-    r"|timed out.*(?:/v1/(?:chat/)?completions|/generate\b|/v1/responses)"
-)
+_IN_VAIN = re.compile(r"APITimeoutError|504 Gateway|/v1/(?:chat/)?completions|/generate\b|/v1/responses")
+"""Where it was a request for tokens that timed out."""
 _WAITED_ANSWERS = 2
 _STARVED = 2
 """Requests for tokens that began to be answered while no throughput line, before or after, counts a single token."""
@@ -68,7 +68,7 @@ def _told(log: LogText, answered: list[int]) -> int | None:
     """Find requests that run or wait at no throughput: the first of the lines of an engine that say so at its end."""
     runs: dict[str, list[int]] = {}
     usage: dict[str, float] = {}
-    for index in sorted(log.find_any((THROUGHPUT, "Decode batch"))):
+    for index in sorted(log.find_any((THROUGHPUT, "Decode batch")))[-_LOOKED_AT:]:
         text = log.texts[index]
         who = match[0] if (match := _WHO.search(text)) else ""
         held = float(match[1]) if (match := _USAGE.search(text)) else 0.0
