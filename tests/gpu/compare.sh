@@ -10,7 +10,7 @@ RESULTS=$W/h200
 OUT=${OUT:-$W}
 LIMIT_S=${LIMIT_S:-555}     # of this call, all together
 ROUNDS=${ROUNDS:-3}
-SECONDS_EACH=${SECONDS_EACH:-6s}
+SECONDS_EACH=${SECONDS_EACH:-4s}
 LOADS=${LOADS:-1,8,32,64,128,256}
 export XDG_STATE_HOME=$W/state
 left() { echo $((LIMIT_S - SECONDS)); }
