@@ -123,6 +123,6 @@ for start in "$XDG_STATE_HOME"/vigil/servers/compare-*/starts/*; do
 done
 echo "left running: $(ps -eo pid,args | grep -c '[s]glang.launch_server')"
 nvidia-smi --query-gpu=memory.used --format=csv,noheader
-tar czf "$OUT/compare.tar.gz.new" -C "$W" --exclude state --exclude 'compare.tar.gz*' --exclude bin . && mv "$OUT/compare.tar.gz.new" "$OUT/compare.tar.gz"
+tar czf "$OUT/compare.tar.gz.new" -C "$W" --exclude state --exclude "compare.tar.gz*" --exclude bin --warning=no-file-changed .; mv "$OUT/compare.tar.gz.new" "$OUT/compare.tar.gz"
 say "kept: $OUT/compare.tar.gz"
 exit $rc
