@@ -16,7 +16,7 @@ def check_place(command: Command, model: ModelSeen) -> Iterator[Finding]:
     """Find a model that is not there, or that is of the wrong kind for this engine."""
     if model.path is None:
         yield from _absent(command, model)
-    elif model.kind == "folder" and command.engine in NO_FOLDERS:
+    elif model.kind == "folder" and command.engine in NO_FOLDERS and (is_path(command, model) or not model.cached):
         yield from _folder_for_a_file(command, model)
     elif model.kind == "file" and command.engine not in NO_FOLDERS:
         yield from _file_for_a_folder(command, model)

@@ -30,6 +30,12 @@ class GgufSeen(msgspec.Struct, frozen=True, kw_only=True):
         """The architecture, "" where it says none."""
         return str(self.metadata.get("general.architecture") or "")
 
+    @property
+    def other(self) -> str:
+        """What it is instead of a model: "adapter", "mmproj", or "" where it is one (or does not say)."""
+        kind = str(self.metadata.get("general.type") or "")
+        return "mmproj" if self.architecture == "clip" else kind if kind in {"adapter", "mmproj"} else ""
+
     def number(self, name: str) -> int | None:
         """Return a number that stands below the architecture's name, or None."""
         value = self.metadata.get(f"{self.architecture}.{name}")

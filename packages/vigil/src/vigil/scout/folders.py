@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from ..survey import models
 from ..survey.interpreter import Place, elsewhere
-from . import builds, shards
+from . import builds, llama_names, shards
 from .pieces import is_pointer, parsed, piece, plain, shape_of, trimmed
 from .remembered import Remembered
 
@@ -47,11 +47,19 @@ def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.B
     memory = Remembered(path)
     want = shards.Want(told["what"] != "model", question.deep)
     found = _folder(path, memory, want) if os.path.isdir(path) else _file(path, memory, want)
-    if build is not None:
+    if question.engine == "llamacpp":
+        found["build"] = llama_names.see(question, _architecture(found["files"]))
+    elif build is not None:
         found["build"] = build.of(found.get("config"))
     memory.save()
     cached = "/snapshots/" in path and "/models--" in path
     return {**told, "path": plain(path), "cached": cached, "offline": offline(place), **found}
+
+
+def _architecture(files: List[Dict[str, Any]]) -> str:
+    """Return the architecture of the first GGUF file that is a model of language, "" where there is none."""
+    told = (one["gguf"]["metadata"].get("general.architecture") for one in files if one.get("gguf"))
+    return next((str(one) for one in told if one and one != "clip"), "")
 
 
 def _missing(given: str, question: "Question") -> Dict[str, Any]:
