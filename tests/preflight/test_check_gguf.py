@@ -3,8 +3,10 @@
 import shlex
 from typing import Any
 
+import pytest
+
 from vigil.preflight import Command, Report, Severity, Sight, examine
-from vigil.preflight.seen_models import BuildSeen, FileSeen, GgufSeen, ModelSeen
+from vigil.preflight.seen_models import BuildSeen, FileSeen, GgufSeen, ModelSeen, TokensSeen
 from vigil.preflight.seen_parser import ParserSeen
 
 
@@ -54,3 +56,69 @@ def test_a_projector_beside_the_model_in_a_folder_is_no_model() -> None:
     )
     cached = ModelSeen(what="model", given="a/b", path="/hub/a", kind="folder", cached=True, files=files)
     assert report("llama-server -hf a/b", cached, version="9093").findings == ()
+
+
+# --- drafts beside their targets
+
+FAMILY = {
+    "general.architecture": "llama",
+    "tokenizer.ggml.model": "gpt2",
+    "tokenizer.ggml.add_bos_token": True,
+    "tokenizer.ggml.bos_token_id": 1,
+}
+
+
+def drafted(
+    draft: dict[str, Any] | None = None,
+    *,
+    version: str | None = "11434",
+    tokens: TokensSeen | None = None,
+    spec: str = "draft-simple",
+) -> list[str]:
+    """Return what is said of the vocabulary of a draft that differs from its target in some values."""
+    models = model(FAMILY), model({**FAMILY, **(draft or {})}, "-md", "d.gguf", tokens=tokens)
+    found = report(f"llama-server -m m.gguf -md d.gguf --spec-type {spec}", *models, version=version)
+    assert found.fatal == ()
+    return [one.text for one in found.findings if one.code == "DRAFT007"]
+
+
+def test_a_draft_of_the_family_gives_nothing_to_say() -> None:
+    assert drafted() == []
+    assert drafted({"tokenizer.ggml.model": "gemma4"}) == []  # the same type of vocabulary
+
+
+@pytest.mark.parametrize(
+    ("draft", "reason"),
+    [
+        ({"tokenizer.ggml.model": "llama"}, "llama and gpt2"),
+        ({"tokenizer.ggml.add_bos_token": False}, "one begins or ends texts with bos, the other does not"),
+        ({"tokenizer.ggml.bos_token_id": 7}, "bos is 7 and 1"),
+    ],
+)
+def test_what_llama_server_compares_is_compared(draft: dict[str, Any], reason: str) -> None:
+    (text,) = drafted(draft)
+    end = "llama-server says so, and serves without speculation"
+    assert text == f"d.gguf has another vocabulary than m.gguf: {reason}; {end}."
+
+
+def test_what_is_not_said_in_a_file_is_not_taken_for_a_difference() -> None:
+    models = model(FAMILY), model({"general.architecture": "llama", "tokenizer.ggml.model": "gpt2"}, "-md", "d.gguf")
+    assert report("llama-server -m m.gguf -md d.gguf --spec-type draft-simple", *models).findings == ()
+
+
+def test_other_tokens_behind_the_same_ids_are_told_with_the_first() -> None:
+    seen = TokensSeen(what="gguf", compared=95, different=3, first=9, first_target="a", first_draft="\x1b[31mb")
+    assert (
+        "3 of 95 ids stand for other tokens, 9 is 'a' for the target and 'b' for the draft;" in drafted(tokens=seen)[0]
+    )
+
+
+def test_the_end_is_that_of_the_build() -> None:
+    other = {"tokenizer.ggml.model": "llama"}
+    assert "is translated, and hardly accepted" in drafted(other, version="9093")[0]
+    assert "builds from 9310 on serve without speculation" in drafted(other, version=None)[0]
+
+
+def test_other_ways_to_draft_do_not_ask_for_one_vocabulary() -> None:
+    assert drafted({"tokenizer.ggml.model": "llama"}, spec="draft-mtp") == []
+    assert len(drafted({"tokenizer.ggml.model": "llama"}, spec="ngram-mod,draft-simple")) == 1

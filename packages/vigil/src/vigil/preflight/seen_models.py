@@ -93,11 +93,31 @@ class BuildSeen(msgspec.Struct, frozen=True, kw_only=True):
     draft_reads: tuple[str, ...] = ()
 
 
+class TokensSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """The tokens of a draft beside its target's. `same_file`: one file in two places, which was not read.
+
+    `compared`: ids that both have; `different`: those of them that stand for other tokens, `first` the first such id with what it
+    is in each. `trouble`: why they were not compared.
+    """
+
+    what: str
+    same_file: bool = False
+    target: int = 0
+    draft: int = 0
+    compared: int = 0
+    different: int = 0
+    first: int | None = None
+    first_target: str = ""
+    first_draft: str = ""
+    trouble: str | None = None
+
+
 class ModelSeen(msgspec.Struct, frozen=True, kw_only=True):
     """One model of the command: `what` is "model" or the flag that names it; `path` None: it is not there.
 
     Of one that is not there: `sure`: what was given stands for itself (no variable, no `cd` before it); `parent`: the deepest
     folder of its path that is there; `near`: names in it that are like; `near_cached`: repositories in the cache that are like.
+    `tokens`: of a draft, beside those of the served model, where both are there.
     """
 
     what: str
@@ -132,6 +152,7 @@ class ModelSeen(msgspec.Struct, frozen=True, kw_only=True):
     unread: int = 0
     tensors: dict[str, TensorSeen] | None = None
     build: BuildSeen | None = None
+    tokens: TokensSeen | None = None
 
     @property
     def gguf(self) -> GgufSeen | None:

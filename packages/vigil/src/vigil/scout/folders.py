@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from ..survey import models
 from ..survey.interpreter import Place, elsewhere
-from . import builds, llama_names, shards
+from . import builds, llama_names, shards, vocabularies
 from .pieces import is_pointer, parsed, piece, plain, shape_of, trimmed
 from .remembered import Remembered
 
@@ -35,7 +35,9 @@ def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
     if elsewhere(question.words):
         return None
     build = builds.Build(question) if question.models else None
-    return [_seen(one, question, build) for one in question.models[:MOST_MODELS]]
+    found = [_seen(one, question, build) for one in question.models[:MOST_MODELS]]
+    vocabularies.see(found)
+    return found
 
 
 def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.Build"]) -> Dict[str, Any]:
