@@ -87,7 +87,8 @@ class EditedSeen(msgspec.Struct, frozen=True, kw_only=True):
 class ProgramSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What the command comes to. `engine`: the version installed for the interpreter; `ray`: it has Ray beside it.
 
-    `unchecked`: files that were not compared in the time there was.
+    `nccl`: the version of the wheel that brings NCCL, None where there is none (torch may bring it itself). `unchecked`: files
+    that were not compared in the time there was.
     """
 
     path: str
@@ -95,6 +96,7 @@ class ProgramSeen(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: str | None = None
     engine: str | None = None
     torch: TorchSeen | None = None
+    nccl: str | None = None
     ray: bool = False
     edited: tuple[EditedSeen, ...] = ()
     unchecked: int = 0

@@ -20,6 +20,7 @@ DEEP = (25.0, 256 << 20)
 MOST_OTHERS = 4
 MOST_EDITED = 20
 _FIELD = re.compile(rb"^(__version__|cuda|hip|rocm|xpu)\b[^=\n]{0,60}= *'([^'\n]{1,60})'", re.MULTILINE)
+NCCL = ("nvidia-nccl-cu12", "nvidia-nccl-cu13")  # the wheels that torch's own depend on
 _KNOWN = ("sglang", "vllm", "llamacpp")
 
 
@@ -36,6 +37,7 @@ def see(question: "Question") -> Optional[Dict[str, Any]]:
         found["interpreter"] = python.path
         found["engine"] = package.version if package else None
         found["torch"] = torch_of(sites)
+        found["nccl"] = next((one.version for name in NCCL if (one := named(sites, name)) is not None), None)
         found["ray"] = named(sites, "ray") is not None
         found["edited"], found["unchecked"] = edited(question, python, sites, package)
     found["others"] = others(program, question.place, name)
