@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from vigil.preflight.check_files import check_files
 from vigil.preflight.check_fit import check_fit
 from vigil.preflight.check_gguf import check_gguf
+from vigil.preflight.check_llama_memory import check_llama_memory
 from vigil.preflight.check_place import check_place
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding
@@ -24,6 +25,7 @@ def check_model(command: Command, sight: Sight) -> Iterator[Finding]:
             yield from placed(command, model, check_place(command, model))
         if model.what == "model":
             yield from check_fit(command, sight, model)
+            yield from check_llama_memory(command, sight.host, model)
 
 
 def _is_named_path(model: ModelSeen) -> bool:

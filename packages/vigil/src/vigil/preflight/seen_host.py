@@ -112,11 +112,12 @@ class LimitsSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemorySeen(msgspec.Struct, frozen=True, kw_only=True):
-    """The host's memory in bytes; `limit`: the lowest of our control groups."""
+    """The host's memory in bytes; `limit`: the lowest of our control groups; `swap`: what can be swapped out, in use or not."""
 
     total: int | None = None
     free: int | None = None
     limit: int | None = None
+    swap: int | None = None
 
 
 class SettingsSeen(msgspec.Struct, frozen=True, kw_only=True):
