@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from vigil.preflight.check_fetch import check_rest
 from vigil.preflight.check_files import check_files
 from vigil.preflight.check_fit import check_fit
 from vigil.preflight.check_gguf import check_gguf
@@ -20,6 +21,7 @@ def check_model(command: Command, sight: Sight) -> Iterator[Finding]:
         if model.what == "model" or model.what in DRAFTS.get(command.engine, ()):
             yield from placed(command, model, check_place(command, model))
             yield from placed(command, model, check_files(command, model))
+            yield from placed(command, model, check_rest(command, model))
             yield from placed(command, model, check_gguf(command, sight, model))
         elif _is_named_path(model):
             yield from placed(command, model, check_place(command, model))

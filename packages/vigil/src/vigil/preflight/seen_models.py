@@ -112,6 +112,29 @@ class TokensSeen(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str | None = None
 
 
+class HubSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands between the command and the hub, and what its cache holds of a repository.
+
+    `offline`: the variable that forbids the hub; `token`: one is there, `implicit`: it is sent without being asked for. `begun`:
+    the cache has a folder of it; `commit`: what the revision names there; `snapshots`: those that have a config.json;
+    `incomplete`: downloads that did not end, with the bytes that they have. `gated`: a model card there asks for consent.
+    """
+
+    modelscope: bool = False
+    endpoint: str | None = None
+    offline: str | None = None
+    token: bool = False
+    implicit: bool = True
+    folder: str = ""
+    writable: bool | None = None
+    begun: bool = False
+    commit: str | None = None
+    snapshots: tuple[str, ...] = ()
+    incomplete: int = 0
+    incomplete_bytes: int = 0
+    gated: bool = False
+
+
 class ModelSeen(msgspec.Struct, frozen=True, kw_only=True):
     """One model of the command: `what` is "model" or the flag that names it; `path` None: it is not there.
 
@@ -128,9 +151,7 @@ class ModelSeen(msgspec.Struct, frozen=True, kw_only=True):
     parent: str = ""
     near: tuple[str, ...] = ()
     near_cached: tuple[str, ...] = ()
-    begun: bool = False
-    token: bool = False
-    mirror: bool = False
+    hub: HubSeen | None = None
     offline: str | None = None
     cached: bool = False
     kind: str | None = None

@@ -57,7 +57,7 @@ def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
         "engine": table.name,
         "words": list(command.words),
         "own": list(command.words[command.own : command.end]),
-        "env": plan.env,
+        "env": command.env,
         "cwd": plan.cwd,
         "models": kept["models"],
         "packages": kept["packages"],
