@@ -73,7 +73,7 @@ def test_edited_file_of_the_engine_is_named(tmp_path: Path) -> None:
     (site_of(python) / "sglang" / "srt" / "eagle_worker.py").write_text("FAST = 1234567\n")
     edited = found(look(python, *SGLANG, "--model-path", "M"), "EDIT001")
     assert edited.severity is Severity.NOTE
-    assert edited.text == "1 file of the installed sglang differ from its wheel: sglang/srt/eagle_worker.py"
+    assert edited.text == "1 file of the installed sglang differs from its wheel: sglang/srt/eagle_worker.py"
 
 
 def test_interpreter_without_the_engine_before_one_that_has_it(tmp_path: Path) -> None:

@@ -77,11 +77,29 @@ class OtherSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EditedSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of an installed package that are not what its wheel brought; `count` of them, the first few by name."""
+    """The files of an installed package that are not what its wheel brought, or of a working copy (`copy`) what its commit has.
+
+    `files` differ, `missing_files` are gone: `count` and `missing_count` of them, the first few by name, those that can be loaded
+    (`code`, `missing_code`) first.
+    """
 
     package: str
+    copy: str | None = None
+    commit: str | None = None
     files: tuple[str, ...] = ()
     count: int = 0
+    code: int = 0
+    missing_files: tuple[str, ...] = ()
+    missing_count: int = 0
+    missing_code: int = 0
+
+
+class UnlistedSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A package of which nothing says how its files were: a working copy without git (`copy`), or no hashes in its RECORD."""
+
+    package: str
+    copy: bool = False
+    path: str = ""
 
 
 class ProgramSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +117,7 @@ class ProgramSeen(msgspec.Struct, frozen=True, kw_only=True):
     nccl: str | None = None
     ray: bool = False
     edited: tuple[EditedSeen, ...] = ()
+    unlisted: tuple[UnlistedSeen, ...] = ()
     unchecked: int = 0
     others: tuple[OtherSeen, ...] = ()
 
