@@ -3,8 +3,11 @@
 import shlex
 from typing import Any
 
-from vigil.preflight import Command, Finding, Report, Severity, Sight, examine
+from vigil.preflight.command import Command
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Finding, Report, Severity
 from vigil.preflight.seen_models import HubSeen, IndexSeen, ModelSeen
+from vigil.preflight.sight import Sight
 
 COMMIT, OTHER = "a" * 40, "b" * 40
 CONFIG = {"architectures": ["LlamaForCausalLM"], "num_attention_heads": 4}

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from vigil.preflight import Command, Report, Severity, Sight, examine
+from vigil.preflight.command import Command
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Report, Severity
 from vigil.preflight.seen_models import BuildSeen, FileSeen, GgufSeen, ModelSeen, TokensSeen
 from vigil.preflight.seen_parser import ParserSeen
+from vigil.preflight.sight import Sight
 
 
 def model(metadata: dict[str, Any], what: str = "model", given: str = "m.gguf", **about: Any) -> ModelSeen:

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from preflight.hosts import host_of
-from vigil.preflight import Command, Finding, Severity, Sight, examine
+from vigil.preflight.command import Command
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.llama_needs import cache_of
 from vigil.preflight.seen_models import FileSeen, GgufSeen, ModelSeen
+from vigil.preflight.sight import Sight
 
 GIB = 1 << 30
 SMOL: dict[str, Any] = {  # SmolLM2-135M-Instruct

@@ -3,8 +3,11 @@
 import pytest
 
 from preflight.hosts import host_of
-from vigil.preflight import Command, Finding, Severity, Sight, examine
+from vigil.preflight.command import Command
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.nccl import table
+from vigil.preflight.sight import Sight
 
 
 def said(variables: dict[str, str], nccl: str | None = "2.27.5", ranks: int = 8, **program: object) -> list[Finding]:

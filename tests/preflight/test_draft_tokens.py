@@ -4,9 +4,12 @@ import json
 import shlex
 from typing import Any
 
-from vigil.preflight import Command, Finding, Severity, Sight, examine
+from vigil.preflight.command import Command
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.seen_models import ModelSeen, TokensSeen
 from vigil.preflight.seen_parser import ParserSeen
+from vigil.preflight.sight import Sight
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 512, "num_hidden_layers": 2,

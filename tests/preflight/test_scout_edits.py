@@ -9,7 +9,8 @@ import pytest
 
 from engine_homes import make_home, site_of
 from vigil.plan import Plan
-from vigil.preflight import Report, examine
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Report
 from vigil.scout import desk
 from vigil.supervise.ahead import command_of, question_of, sight_of
 
