@@ -58,6 +58,11 @@ def test_offline_counts_with_a_mirror_too() -> None:
     assert codes(report(offline="HF_HUB_OFFLINE=1", modelscope=True)) == []
 
 
+def test_offline_with_another_folder_for_downloads_is_a_warning() -> None:
+    seen = report(more="--download-dir /data", offline="HF_HUB_OFFLINE=1")
+    assert found(seen, "FILE001").severity is Severity.WARNING
+
+
 def test_an_address_without_its_scheme_is_the_end() -> None:
     (fatal,) = report(endpoint="hf-mirror.com").fatal
     assert (fatal.code, fatal.advice) == ("FILE001", "HF_ENDPOINT=https://hf-mirror.com")

@@ -106,3 +106,10 @@ def test_a_mirror_is_told_without_its_password(tmp_path: Path) -> None:
 
 def test_a_path_is_no_repository(tmp_path: Path) -> None:
     assert asked({"what": "model", "given": "./org/m"}, cwd=tmp_path)[0]["hub"] is None
+
+
+@pytest.mark.parametrize("name", ["VLLM_MODEL_REDIRECT_PATH", "TRANSFORMERS_CACHE"])
+def test_what_may_be_looked_for_elsewhere_is_not_sure(tmp_path: Path, name: str) -> None:
+    model = {"what": "model", "given": "org/m"}
+    assert asked(model, cwd=tmp_path)[0]["sure"]
+    assert not asked(model, cwd=tmp_path, env={name: str(tmp_path / "other")})[0]["sure"]

@@ -84,7 +84,7 @@ def _forbidden(command: Command, model: ModelSeen, hub: HubSeen) -> Finding:
         edits = renamed(command, model, model.near_cached[0]) if len(model.near_cached) == 1 else ()
     return Finding(
         code="FILE001",
-        severity=Severity.FATAL if ours else Severity.WARNING,
+        severity=Severity.FATAL if ours and command.last(*OTHER_PLACES) is None else Severity.WARNING,
         text=text,
         advice=f"Fetch it before (hf download), or take the {'variable' if ours else 'flag'} away.",
         edits=edits,

@@ -26,6 +26,8 @@ TOKENIZERS = (
 OTHER_KINDS = (
     "params.json", "model_index.json", "adapter_config.json", "head.pt", "config.yaml", "hparams.yaml", "consolidated.00.pth",
 )  # fmt: skip
+# vLLM's file of names and paths; where transformers 4 looks before the hub's own cache.
+ELSEWHERE = ("VLLM_MODEL_REDIRECT_PATH", "TRANSFORMERS_CACHE")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}\Z")
 
 
@@ -78,6 +80,7 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
     filled = place.fill(given)
     # What a variable stands for, or where a shell goes before, may not be what we see.
     sure = "$" not in given and "cd" not in words and "://" not in given
+    sure = sure and not any(place.env.get(name) for name in ELSEWHERE)
     path = place.resolve(given)
     parent = os.path.dirname(path)
     while parent != "/" and not os.path.isdir(parent):
