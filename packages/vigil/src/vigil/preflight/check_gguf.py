@@ -66,6 +66,8 @@ def _architecture(command: Command, sight: Sight, model: ModelSeen, gguf: GgufSe
         code="ARCH001",
         severity=severity,
         text=f"{title(command, version)} does not know the architecture {name} of {model.given}{_ENDS[severity]}.",
-        advice=f"Take a build that has it: {releases.span('llamacpp', name)}.",
+        advice=f"Take a build that has it: {releases.span('llamacpp', name)}."
+        if releases.tables()["llamacpp"].serves.get(name)
+        else "A newer build may have it; a fork that made the file does.",
         seen=seen,
     )
