@@ -126,3 +126,11 @@ def test_a_control_group_is_all_there_is() -> None:
     (found,) = said("-ngl 0 -c 131072", total=1000 * GIB, free=900 * GIB, limit=16 * GIB)
     assert found.severity is Severity.FATAL
     assert "the host has 16.0 GiB free" in found.text
+
+
+def test_a_host_without_the_program_says_nothing_of_where_it_will_run() -> None:
+    file = FileSeen(name="m.gguf", size_bytes=1, gguf=GgufSeen(version=3, metadata=LARGE))
+    model = ModelSeen(what="model", given="m.gguf", path="/m.gguf", kind="file", files=(file,))
+    for told in ({"program": None}, {"outside": True}):
+        host = host_of({"memory": {"total": GIB, "free": GIB, "swap": 0}, **told})
+        assert examine(command("-ngl 0 -c 1048576"), Sight(host=host, models=(model,))).fatal == ()

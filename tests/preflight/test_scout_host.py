@@ -88,6 +88,13 @@ def test_interpreter_without_the_engine_before_one_that_has_it(tmp_path: Path) -
     assert report.corrected[0] == str(second)
 
 
+def test_path_that_is_set_before_the_command_keeps_what_was_on_it(tmp_path: Path) -> None:
+    first, second = (make_home(tmp_path / name, "vllm", name) for name in ("0.32.0", "0.11.0"))
+    words = (f"PATH={first.parent}:$PATH", "python", *VLLM, "--model", "M")
+    other = found(look(*words, env={"PATH": str(second.parent)}), "PATH001")
+    assert other.text == f"{first} will run, with vllm 0.32.0; {second} has vllm 0.11.0"
+
+
 def test_two_versions_of_the_engine_on_path(tmp_path: Path) -> None:
     first, second = (make_home(tmp_path / name, "vllm", name) for name in ("0.32.0", "0.11.0"))
     env = {"PATH": f"{first.parent}:{second.parent}"}

@@ -10,7 +10,7 @@ from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.llama_needs import PLACED, Cache, cache_of, gpu_layers, value_of, without_gpus
 from vigil.preflight.seen_host import HostSeen, MemorySeen
 from vigil.preflight.seen_models import GgufSeen, ModelSeen
-from vigil.preflight.visible import runs_here, variable, visible
+from vigil.preflight.visible import variable, visible
 from vigil.screen import size
 
 UNIFIED = "GGML_CUDA_ENABLE_UNIFIED_MEMORY"
@@ -21,7 +21,9 @@ SEEN = "the numbers in the GGUF file; llama.cpp b11434, src/llama-kv-cache.cpp"
 def check_llama_memory(command: Command, host: HostSeen | None, model: ModelSeen) -> Iterator[Finding]:
     """Find a context whose cache cannot be held, and weights that do not fit where they are asked to lie."""
     gguf = model.gguf
-    if command.engine != "llamacpp" or host is None or gguf is None or model.kind != "file" or not runs_here(host):
+    if command.engine != "llamacpp" or host is None or gguf is None or model.kind != "file":
+        return
+    if host.outside or host.program is None:  # a llama-server may be a script, too: it is here where its program is
         return
     cache = cache_of(command, gguf)
     if without_gpus(command):
