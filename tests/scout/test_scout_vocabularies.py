@@ -1,7 +1,6 @@
 """The tokens of a draft beside its target's: read from files of any kind, and never trusted."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +83,8 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "d" / "tokenizer.json").open("r+b") as file:
         file.truncate(1 << 40)
     models = {"what": "model", "given": "m"}, {"what": "--speculative-draft-model-path", "given": "d"}
-    began_s = time.monotonic()
     seen = asked(*models, cwd=tmp_path, engine="sglang")[1]["tokens"]
     assert seen["trouble"] == f"tokenizer.json has {1 << 40} bytes, and was not read"
-    assert time.monotonic() - began_s < 1
 
 
 def test_tokens_of_gguf_files_are_compared_behind_the_first_five(tmp_path: Path) -> None:
