@@ -44,6 +44,7 @@ class Engine:
         self.seen = self.tokens = self.drafts = self.accepted = 0
         self.most_running = 0
         self.arrivals: list[float] = []
+        self.prompts: list[str] = []
         self.random = random.Random(options.seed)
         self.events = {
             (chat, number): chunk(self.event(number, chat=chat)) for chat in (False, True) for number in range(1, 65)
@@ -177,6 +178,7 @@ class Server:
                 "most_running": engine.most_running,
                 "tokens": engine.tokens,
                 "at": engine.arrivals,
+                "prompts": engine.prompts,
             }
             writer.write(plain("200 OK", kept))
         elif path == "/health":
@@ -204,6 +206,8 @@ class Server:
         engine.seen += 1
         engine.arrivals.append(time.time())
         text = str(asked.get("prompt") or asked.get("messages"))
+        if options.log_prompts:
+            engine.prompts.append(text)
         tokens = round(len(text.split()) * options.tokens_a_word) + 1
         if tokens + int(asked.get("max_tokens") or 16) > options.context:  # type: ignore[call-overload]
             message = f"This model's maximum context length is {options.context} tokens. However, you requested more."
@@ -285,6 +289,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--fault-after", type=int, default=0, help="requests that are answered well")
     add("--fault-always", action="store_true")
     add("--die-after", type=int, default=0, help="die, out of memory, with the request after so many")
+    add("--log-prompts", action="store_true", help="tell all prompts at /fake/seen")
     add("--max-running-requests", type=int, help="accepted and ignored")
     add("--speculative-algorithm", help="accepted and ignored")
     return parser.parse_args(argv)
