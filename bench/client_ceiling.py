@@ -1,6 +1,6 @@
 """Measure how much the load generator's client can take, beside other clients, against a fake server at a known pace.
 
-    bash bench/peers/install.sh; .venv/bin/python bench/client_ceiling.py
+    bash bench/peers/install.sh; bash bench/peers/install-generators.sh; .venv/bin/python bench/client_ceiling.py
 
 The fake (tests/fakes/stream.py) gives each of N open requests a token each step, so that it offers N / step tokens a second: as
 much as is wanted (20,000 with 1,000 open requests), and more. Each client runs in a process of its own, one after another,
@@ -14,23 +14,21 @@ import argparse
 import asyncio
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench_figures import load, machine
+from paced import fake
+from tool_ceilings import rows as tool_rows
 from vigil.bench.client import client_of, place_of
 from vigil.bench.pulse import Heart
 from vigil.bench.reply import Limits, Reply
 
 ROOT = Path(__file__).parents[1]
-FAKE = ROOT / "tests" / "fakes" / "stream.py"
 PEER = ROOT / "bench" / "peers" / "stream_clients.py"
 PEERS = Path(os.environ.get("VIGIL_PEERS") or ROOT / ".peers") / "clients" / "bin" / "python"
 CLIENTS = ("vigil", "streams", "aiohttp", "httpx")
@@ -38,21 +36,6 @@ LOADS = ((100, 0.02), (1000, 0.05), (1000, 0.02))
 WANTED_PER_S, WANTED_OPEN = 20_000, 1_000
 STEPS = 150
 ROUNDS = 3
-
-
-@contextmanager
-def fake(*flags: str) -> Iterator[str]:
-    """Run the fake; give its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    command = [sys.executable, str(FAKE), "--port", str(port), *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None  # noqa: S101 - opened with a pipe
-        process.stdout.readline()
-        try:
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.kill()
 
 
 async def ours(url: str, opened: int, tokens: int) -> dict[str, Any]:
@@ -135,6 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", nargs=3, metavar=("URL", "OPEN", "TOKENS"), help="run our client alone")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--tool-rounds", type=int, default=1, help="of whole load generators (tool_ceilings.py)")
     asked = parser.parse_args()
     if asked.one:
         print(json.dumps(asyncio.run(ours(asked.one[0], int(asked.one[1]), int(asked.one[2])))))
@@ -146,10 +130,11 @@ def main() -> None:
         "rounds": asked.rounds,
         "rows": rows_of(asked.rounds),
     }
+    told["tools"] = list(tool_rows(asked.tool_rounds))
     told["load after"] = load()
     path = ROOT / "docs" / "results" / "client.json"
     path.write_text(json.dumps(told, indent=1) + "\n")
-    print(json.dumps(told["rows"], indent=1))
+    print(json.dumps(told["rows"] + told["tools"], indent=1))
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ class Client:
                 connection.close()
 
     async def get(self, path: str, timeout_s: float = 5.0) -> tuple[int, bytes]:
-        """Return status and body of a page; status 0 where there was no answer."""
+        """Return status and body of a page; status 0 where there was no answer, with the reason where bytes came."""
         loop = asyncio.get_running_loop()
         connection: Connection | None = None
         try:
@@ -162,7 +162,9 @@ class Client:
                     Connection, self.place.host, self.place.port, ssl=self._tls
                 )
                 await connection.send(self.place.head("GET", path), lambda _: None, 16 << 20, 1 << 20)
-        except (TimeoutError, OSError, ssl.SSLError, WireError):
+        except WireError as error:
+            return 0, str(error).encode()
+        except (TimeoutError, OSError, ssl.SSLError):
             return 0, b""
         finally:
             if connection is not None:

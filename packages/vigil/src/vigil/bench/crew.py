@@ -5,11 +5,11 @@ kill of this process leaves one behind.
 """
 
 import asyncio
+import os
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Coroutine, Sequence
 from typing import IO
@@ -38,7 +38,8 @@ class Hand:
         self.name = f"client process {share.number + 1} of {share.of}"
         self.known_s = 0.0
         self._socket, its = socket.socketpair()
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`; a pipe that nobody reads would block it
+        # What it says at its death. A pipe that nobody reads would block it, and a file would want a place on the disk.
+        self._said = os.fdopen(os.memfd_create(f"vigil-{share.number}"), "w+b")
         try:
             self._process = _process(its, self._said)
         except OSError as error:

@@ -1,0 +1,89 @@
+"""What whole load generators take: `vigil bench`, in one process and in two, beside vLLM's, SGLang's and AIPerf, on a fake.
+
+The fake offers each of 1,000 open requests a token every step and keeps what it really gave. *true tokens/s*: that; *said*: the
+tool's own figure; *off true*: by how much its latencies differ from what the fake kept of the same requests, which is what a
+client at its limit adds; *cpu s*: of the tool with all its processes, less those of a run of a few requests (its start).
+"""
+
+import resource
+import statistics
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from generators import TOOLS, Job, Tool, with_vigil
+from paced import fake, truth
+
+OPEN, STEPS_S, OUTPUT = 1000, (0.05, 0.02), 100
+FEW = 8
+LATENCIES = ("median_ttft_ms", "mean_tpot_ms", "mean_e2el_ms")
+
+
+class Run(NamedTuple):
+    """One run: what the tool said, what was true, and what it cost."""
+
+    said: dict[str, Any]
+    true: dict[str, float]
+    cpu_s: float
+
+
+def entrants() -> list[tuple[Tool, int]]:
+    """Return who is measured: each tool that is installed, and ours once more with two processes."""
+    there = [(tool, 1) for tool in TOOLS if tool.program.exists()]
+    return [(Tool("vigil --processes 2", with_vigil, TOOLS[0].program), 2), *there]
+
+
+def ran(tool: Tool, url: str, opened: int, processes: int, seed: int) -> Run:
+    """Run a tool once."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as folder:
+        said = tool.measure(Job(url, "m", opened, opened, seed, OUTPUT, processes), Path(folder))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(said, truth(url, opened), cpu_s)
+
+
+def rows(rounds: int) -> Iterator[dict[str, Any]]:
+    """Measure each tool at each load, round after round; give a row for each."""
+    for step_s in STEPS_S:
+        seen: dict[str, list[Run]] = {}
+        starts: dict[str, float] = {}
+        failed: dict[str, str] = {}
+        for number in range(rounds):
+            for tool, processes in entrants() if number % 2 == 0 else reversed(entrants()):
+                if tool.name in failed:
+                    continue
+                try:
+                    with fake("--step", str(step_s)) as url:
+                        if tool.name not in starts:
+                            starts[tool.name] = ran(tool, url, FEW, processes, seed=9000).cpu_s
+                        found = ran(tool, url, OPEN, processes, seed=number)
+                except RuntimeError as error:
+                    failed[tool.name] = str(error).strip().splitlines()[-1]
+                    continue
+                print(
+                    f"round {number + 1}: {OPEN / step_s:,.0f} offered: {tool.name}: {found.said['output_throughput']:,.0f}"
+                )
+                seen.setdefault(tool.name, []).append(found)
+        yield from (row(name, step_s, some, starts[name]) for name, some in seen.items())
+        yield from (
+            {"tool": name, "open": OPEN, "offered/s": round(OPEN / step_s), "failed": why}
+            for name, why in failed.items()
+        )
+
+
+def row(name: str, step_s: float, some: list[Run], start_cpu_s: float) -> dict[str, Any]:
+    """Return a tool at one load."""
+    cpu_s = statistics.median(max(0.0, one.cpu_s - start_cpu_s) for one in some)
+    off = {figure: statistics.median(one.said[figure] / one.true[figure] - 1 for one in some) for figure in LATENCIES}
+    return {
+        "tool": name,
+        "open": OPEN,
+        "offered/s": round(OPEN / step_s),
+        "true tokens/s": round(statistics.median(one.true["output_throughput"] for one in some)),
+        "said": round(statistics.median(one.said["output_throughput"] for one in some)),
+        "cpu s": round(cpu_s, 2),
+        "tokens per cpu s": round(OPEN * OUTPUT / cpu_s) if cpu_s else None,
+        **{f"off true, {figure}": f"{value:+.0%}" for figure, value in off.items()},
+    }
