@@ -2,11 +2,12 @@
 
     make engines; bash tests/llama/install.sh; bash bench/peers/install-generators.sh; .venv/bin/python bench/agreement.py
 
-Two servers in one run: tests/fakes/stream.py at a known pace, which keeps for each request when it had come and when its tokens
-went out, and the real llama-server with SmolLM2. A server has a half of the cores, the tools the other. Tools take turns at each
-load, the other way round in every second round, until --rounds or the time is over. Kept in docs/results/agreement.json: medians;
-*off* is the share by which vigil differs from another tool; *true* what the fake kept of the same requests, and *off true* the
-share by which a tool's own figure differs from that. A tool that cannot run is left out, with its reason.
+Three servers in one run: tests/fakes/stream.py at a known pace, which keeps for each request when it had come and when its
+tokens went out, once with room for all and once full, and the real llama-server with SmolLM2. A server has a half of the cores,
+the tools the other. Tools take turns at each load, the other way round in every second round, until --rounds or the time is
+over. Kept in docs/results/agreement.json: medians; *off* is the share by which vigil differs from another tool; *true* what the
+fake kept of the same requests, and *off true* the share by which a tool's own figure differs from that. A tool that cannot run is
+left out, with its reason.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from generators import ENGINES, FIGURES, INPUT_WORDS, OUTPUT, ROOT, TOOLS, Job, 
 from paced import fake, truth
 
 PACE = ("--step", "0.02", "--step-each", "0.0005", "--first", "0.01")
+FULL = ("--slots", "8")  # so a request waits for its place, as on a server that has all it can run
 LLAMA = ("-c", "4096", "-np", "4", "-t", "1", "-tb", "1")
 TRUE = ("mean_ttft_ms", "median_ttft_ms", "mean_tpot_ms", "median_tpot_ms", "mean_e2el_ms")
 WANTED = 0.03
@@ -127,7 +129,7 @@ def play(points: list[Point], tools: list[Tool], rounds: int, budget_s: float) -
                 try:
                     measure(point, tool, seed=1000 * number + 100 * place + index + int(began_s))
                 except RuntimeError as error:
-                    failed[tool.name] = str(error).strip().splitlines()[-1]
+                    failed[tool.name] = str(error)
                     print(f"{tool.name} is left out: {failed[tool.name]}", flush=True)
         now_s = time.monotonic()
         if now_s + (now_s - round_s) > began_s + budget_s:
@@ -182,13 +184,18 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         with on_cores(server=True):
             paced = Server("fake", stack.enter_context(fake(*PACE)), "m", exact=True)
-            points = [Point(paced, 1, 4, {}), Point(paced, 16, 48, {})]
+            full = Server("full fake", stack.enter_context(fake(*PACE, *FULL)), "m", exact=True)
+            points = [Point(paced, 1, 4, {}), Point(paced, 16, 48, {}), Point(full, 16, 48, {})]
             try:
                 points.append(Point(stack.enter_context(llama()), 4, 12, {}))
             except RuntimeError as error:
                 left_out["llama-server"] = str(error)
         rounds, failed = play(points, tools, asked.rounds, asked.budget)
-    told |= {"fake": f"tests/fakes/stream.py {' '.join(PACE)}", "llama-server": f"SmolLM2-135M, {' '.join(LLAMA)}"}
+    told |= {
+        "fake": f"tests/fakes/stream.py {' '.join(PACE)}",
+        "llama-server": f"SmolLM2-135M, {' '.join(LLAMA)}",
+        "full fake": f"the same with {' '.join(FULL)}",
+    }
     told |= {
         "lengths": f"{INPUT_WORDS} words in, {OUTPUT} tokens out",
         "rounds": rounds,

@@ -174,7 +174,9 @@ def run(words: list[str], folder: Path, **env: str) -> None:
     except subprocess.TimeoutExpired as error:
         raise RuntimeError(f"it did not end within {LIMIT_S} s") from error
     if done.returncode:
-        raise RuntimeError(f"it ended with {done.returncode}: {(done.stdout + done.stderr)[-600:]}")
+        lines = (done.stdout + done.stderr).strip().splitlines() or ["without a word"]
+        reason = next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])
+        raise RuntimeError(f"it ended with {done.returncode}: {reason.strip()[:300]}")
 
 
 def figures_of(path: Path) -> dict[str, Any]:
