@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_figures import load, machine
+from generators import TOOLS
 from paced import fake
 from tool_ceilings import rows as tool_rows
 from vigil.bench.client import client_of, place_of
@@ -131,6 +132,7 @@ def main() -> None:
         "rows": rows_of(asked.rounds),
     }
     told["tools"] = list(tool_rows(asked.tool_rounds))
+    told["tools left out"] = [tool.name for tool in TOOLS if not tool.program.exists()]
     told["load after"] = load()
     path = ROOT / "docs" / "results" / "client.json"
     path.write_text(json.dumps(told, indent=1) + "\n")

@@ -28,9 +28,13 @@ SCANNING = """`make diagnose-score` measures these, too: a log of a gigabyte wit
 it, one with a line in ten, and one that another process writes at 50 MB/s. Seconds of one core; memory is the process's peak."""
 CLIENT = """`bench/client_ceiling.py` has clients stream from a fake server that offers a known number of tokens a second, each
 in a process of its own, round after round; every client decodes, times and counts each event. *tokens per cpu s*: what one whole
-core would take; *ratio*: ours over it, the median of the rounds."""
-AGREEMENT = """`bench/agreement.py` measures one server with each tool in turn, as many requests of the same lengths with the
-same number open. *off*: the share by which vigil's median differs from that tool's."""
+core would take; *ratio*: ours over it, the median of the rounds. The second table has whole load generators in place of
+clients: *true tokens/s* is what the fake gave, *said* the tool's own figure, *off true* how far its latencies are from what the
+fake kept of the same requests, *cpu s* that of all its processes without their start."""
+AGREEMENT = """`bench/agreement.py` measures the same servers with each tool in turn, as many requests of the same lengths with
+the same number open. *off*: the share by which vigil's median differs from that tool's. *true*: what the fake itself kept of a
+tool's own requests, from a request's last byte on; *off true*: how far the tool is from that. See
+[measuring](bench.md#beside-other-tools)."""
 KNOWN = {
     "faults": (
         "Faults",

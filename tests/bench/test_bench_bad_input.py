@@ -142,6 +142,21 @@ def test_figures_are_said_even_where_they_cannot_be_kept(vigil: Vigil) -> None:
     assert list((vigil.folder / "r").glob("*.new")) == []
 
 
+# Fewer open files than the load wants.
+
+
+def test_a_load_is_not_held_down_by_the_usual_limit_of_open_files(vigil: Vigil) -> None:
+    with fake("--step", "0.005") as server:
+        words = [*COMMAND, "bench", server.url, "--concurrency", "120", *QUICK, "--requests", "240", "--json"]
+        limited = ["bash", "-c", 'ulimit -Sn 64; exec "$@"', "x", *words]
+        done = subprocess.run(limited, env=vigil.env, cwd=vigil.folder, capture_output=True, text=True, check=False)
+        most = server.seen()["most_running"]
+
+    row = json.loads(done.stdout)["rows"][0]
+    assert (row["ended"], row["failures"]) == (240, {})
+    assert most > 64
+
+
 # 429s and 503s: counted, backed off, never retried into a stampede.
 
 

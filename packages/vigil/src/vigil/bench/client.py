@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import resource
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from urllib.parse import urlsplit
 
 import msgspec
@@ -176,7 +177,22 @@ class Client:
 async def client_of(place: Place, limits: Limits) -> AsyncIterator[Client]:
     """Give a client, and leave no connection behind."""
     client = Client(place, limits)
+    with _room():
+        try:
+            yield client
+        finally:
+            client.close()
+
+
+@contextlib.contextmanager
+def _room() -> Iterator[None]:
+    """Let this process have as many connections as it may: the usual 1,024 are fewer than some loads.
+
+    Only meanwhile, since what is started afterwards, such as the next arm of a comparison, would inherit it.
+    """
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
-        yield client
+        yield
     finally:
-        client.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
