@@ -1,13 +1,13 @@
 """Measure how much the load generator's client can take, beside other clients, against a fake server at a known pace.
 
-    bash bench/peers/install.sh; bash bench/peers/install-generators.sh; .venv/bin/python bench/client_ceiling.py
+    bash bench/peers/install.sh; .venv/bin/python bench/client_ceiling.py
 
 The fake (tests/fakes/stream.py) gives each of N open requests a token each step, so that it offers N / step tokens a second: as
 much as is wanted (20,000 with 1,000 open requests), and more. Each client runs in a process of its own, one after another,
 round after round; every event is decoded, timed and counted in each of them. *tokens/s*: what came; *cpu share*: of one core;
 *tokens per cpu s*: what one whole core would take, which a busy machine leaves nearly as it is. *ratio*: ours over it, median of
 the rounds. The last rows: whether the figures are right, with the counts and paces that the fake knows. Kept in
-docs/results/client.json.
+docs/results/client.json. Whole load generators are measured by tool_ceilings.py.
 """
 
 import argparse
@@ -22,9 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_figures import load, machine
-from generators import TOOLS
 from paced import fake
-from tool_ceilings import rows as tool_rows
 from vigil.bench.client import client_of, place_of
 from vigil.bench.pulse import Heart
 from vigil.bench.reply import Limits, Reply
@@ -119,7 +117,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", nargs=3, metavar=("URL", "OPEN", "TOKENS"), help="run our client alone")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--tool-rounds", type=int, default=1, help="of whole load generators (tool_ceilings.py)")
     asked = parser.parse_args()
     if asked.one:
         print(json.dumps(asyncio.run(ours(asked.one[0], int(asked.one[1]), int(asked.one[2])))))
@@ -131,12 +128,10 @@ def main() -> None:
         "rounds": asked.rounds,
         "rows": rows_of(asked.rounds),
     }
-    told["tools"] = list(tool_rows(asked.tool_rounds))
-    told["tools left out"] = [tool.name for tool in TOOLS if not tool.program.exists()]
     told["load after"] = load()
     path = ROOT / "docs" / "results" / "client.json"
     path.write_text(json.dumps(told, indent=1) + "\n")
-    print(json.dumps(told["rows"] + told["tools"], indent=1))
+    print(json.dumps(told["rows"], indent=1))
 
 
 if __name__ == "__main__":

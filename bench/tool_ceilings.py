@@ -1,23 +1,29 @@
 """What whole load generators take: `vigil bench`, in one process and in two, beside vLLM's, SGLang's and AIPerf, on a fake.
 
+    make engines; bash bench/peers/install-generators.sh; .venv/bin/python bench/tool_ceilings.py
+
 The fake offers each of 1,000 open requests a token every step and keeps what it really gave. *true tokens/s*: that; *said*: the
 tool's own figure; *off true*: by how much its latencies differ from what the fake kept of the same requests, which is what a
 client at its limit adds (not for the first token: the fake itself takes a while to accept a thousand of them); *cpu s*: of the
-tool with all its processes, less those of a run of a few requests, which is its start.
+tool with all its processes, less those of a run of a few requests, which is its start. Kept in docs/results/ceilings.json.
 """
 
+import argparse
+import json
 import resource
 import statistics
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from generators import TOOLS, Job, Tool, with_vigil
+from bench_figures import load, machine
+from generators import ROOT, TOOLS, Job, Tool, with_vigil
 from paced import fake, truth
 
-OPEN, STEPS_S, OUTPUT = 1000, (0.05, 0.02), 100
-FEW = 8
+OPEN, STEPS_S, OUTPUT = 1000, (0.05, 0.02), 200
+FEW, SHORT = 8, 8
 LATENCIES = ("mean_tpot_ms", "mean_e2el_ms")
 
 
@@ -35,11 +41,11 @@ def entrants() -> list[tuple[Tool, int]]:
     return [(Tool("vigil --processes 2", with_vigil, TOOLS[0].program), 2), *there]
 
 
-def ran(tool: Tool, url: str, opened: int, processes: int, seed: int) -> Run:
+def ran(tool: Tool, url: str, opened: int, processes: int, seed: int, output: int = OUTPUT) -> Run:
     """Run a tool once."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
-        said = tool.measure(Job(url, "m", opened, opened, seed, OUTPUT, processes), Path(folder))
+        said = tool.measure(Job(url, "m", opened, opened, seed, output, processes), Path(folder))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Run(said, truth(url, opened), cpu_s)
@@ -47,9 +53,9 @@ def ran(tool: Tool, url: str, opened: int, processes: int, seed: int) -> Run:
 
 def rows(rounds: int) -> Iterator[dict[str, Any]]:
     """Measure each tool at each load, round after round; give a row for each."""
+    starts: dict[str, float] = {}
     for step_s in STEPS_S:
         seen: dict[str, list[Run]] = {}
-        starts: dict[str, float] = {}
         failed: dict[str, str] = {}
         for number in range(rounds):
             for tool, processes in entrants() if number % 2 == 0 else reversed(entrants()):
@@ -58,7 +64,7 @@ def rows(rounds: int) -> Iterator[dict[str, Any]]:
                 try:
                     with fake("--step", str(step_s)) as url:
                         if tool.name not in starts:
-                            starts[tool.name] = ran(tool, url, FEW, processes, seed=9000).cpu_s
+                            starts[tool.name] = ran(tool, url, FEW, processes, seed=9000, output=SHORT).cpu_s
                         found = ran(tool, url, OPEN, processes, seed=number)
                 except RuntimeError as error:
                     failed[tool.name] = str(error)
@@ -88,3 +94,26 @@ def row(name: str, step_s: float, some: list[Run], start_cpu_s: float) -> dict[s
         "tokens per cpu s": round(OPEN * OUTPUT / cpu_s) if cpu_s else None,
         **{f"off true, {figure}": f"{value:+.0%}" for figure, value in off.items()},
     }
+
+
+def main() -> None:
+    """Measure, and keep."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "ceilings.json")
+    asked = parser.parse_args()
+    told: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%d %H:%M:%S +0000", time.gmtime()),
+        "machine": machine(),
+        "load": load(),
+        "rounds": asked.rounds,
+        "not installed": ", ".join(tool.name for tool in TOOLS if not tool.program.exists()) or "none",
+        "rows": list(rows(asked.rounds)),
+    }
+    told["load after"] = load()
+    asked.out.write_text(json.dumps(told, indent=1) + "\n")
+    print(json.dumps(told["rows"], indent=1))
+
+
+if __name__ == "__main__":
+    main()
