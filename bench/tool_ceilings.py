@@ -41,14 +41,14 @@ def entrants() -> list[tuple[Tool, int]]:
     return [(Tool("vigil --processes 2", with_vigil, TOOLS[0].program), 2), *there]
 
 
-def ran(tool: Tool, url: str, opened: int, processes: int, seed: int, output: int = OUTPUT) -> Run:
+def ran(tool: Tool, job: Job) -> Run:
     """Run a tool once."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
-        said = tool.measure(Job(url, "m", opened, opened, seed, output, processes), Path(folder))
+        said = tool.measure(job, Path(folder))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Run(said, truth(url, opened), cpu_s)
+    return Run(said, truth(job.url, job.opened), cpu_s)
 
 
 def rows(rounds: int) -> Iterator[dict[str, Any]]:
@@ -64,8 +64,8 @@ def rows(rounds: int) -> Iterator[dict[str, Any]]:
                 try:
                     with fake("--step", str(step_s)) as url:
                         if tool.name not in starts:
-                            starts[tool.name] = ran(tool, url, FEW, processes, seed=9000, output=SHORT).cpu_s
-                        found = ran(tool, url, OPEN, processes, seed=number)
+                            starts[tool.name] = ran(tool, Job(url, "m", FEW, FEW, -1, SHORT, processes)).cpu_s
+                        found = ran(tool, Job(url, "m", OPEN, OPEN, number, OUTPUT, processes))
                 except RuntimeError as error:
                     failed[tool.name] = str(error)
                     continue
