@@ -165,6 +165,19 @@ def true_row(point: Point, figure: str) -> dict[str, Any]:
     return {**told, "ours within 3 %": "yes" if abs(off["vigil"]) <= WANTED else "NO"}
 
 
+def begun(stack: contextlib.ExitStack, left_out: dict[str, str]) -> list[Point]:
+    """Start the servers; return what is measured of them, and note which is not there."""
+    with on_cores(server=True):
+        paced = Server("fake", stack.enter_context(fake(*PACE)), "m", exact=True)
+        full = Server("full fake", stack.enter_context(fake(*PACE, *FULL)), "m", exact=True)
+        points = [Point(paced, 1, 4, {}), Point(paced, 16, 48, {}), Point(full, 16, 48, {})]
+        try:
+            points.append(Point(stack.enter_context(llama()), 4, 12, {}))
+        except RuntimeError as error:
+            left_out["llama-server"] = str(error)
+    return points
+
+
 def main() -> None:
     """Measure, and keep."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -182,14 +195,7 @@ def main() -> None:
         "load": load(),
     }
     with contextlib.ExitStack() as stack:
-        with on_cores(server=True):
-            paced = Server("fake", stack.enter_context(fake(*PACE)), "m", exact=True)
-            full = Server("full fake", stack.enter_context(fake(*PACE, *FULL)), "m", exact=True)
-            points = [Point(paced, 1, 4, {}), Point(paced, 16, 48, {}), Point(full, 16, 48, {})]
-            try:
-                points.append(Point(stack.enter_context(llama()), 4, 12, {}))
-            except RuntimeError as error:
-                left_out["llama-server"] = str(error)
+        points = begun(stack, left_out)
         rounds, failed = play(points, tools, asked.rounds, asked.budget)
     told |= {
         "fake": f"tests/fakes/stream.py {' '.join(PACE)}",

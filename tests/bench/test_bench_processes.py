@@ -20,6 +20,7 @@ from vigil.bench.load import Share
 from vigil.bench.messages import packed, unpacked
 from vigil.bench.pulse import Heart, Pulse, worst
 from vigil.bench.reply import Failure, Reply
+from vigil.bench.summary import Seen, notes_on
 
 QUICK = ("--repeats", "1", "--input", "32", "--output", "16")
 
@@ -178,6 +179,14 @@ def test_the_process_that_fares_worst_is_the_limit_and_the_advice_depends_on_why
     assert pulse(0.1, 0.2).limit == "the event loop of the client woke up 200 ms late"
     assert pulse(0.1, 0.2).advice == "it used 10% of a core: what else runs here is in its way"
     assert pulse(0.2).limit is None
+
+
+def test_a_row_whose_client_was_the_limit_says_what_helps() -> None:
+    pulse = Pulse(cpu_share=0.97, lag_p50_s=0.0, lag_p99_s=0.0, cores=8)
+
+    notes = notes_on(Seen([], 0.0, 1.0), pulse, steady=True, trouble=None)
+
+    assert "the client used 97% of a core: give --processes 2" in notes
 
 
 def test_a_heart_is_the_same_on_the_other_side() -> None:
