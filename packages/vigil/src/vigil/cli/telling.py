@@ -20,13 +20,12 @@ def tell(folders: Sequence[Path], *, json: bool, keep: bool = False) -> list["Re
     from vigil.bench.report import report
 
     reports = [report(read_meta(path), read_rows(path), read_servers(path)) for path in folders]
-    for path, one in zip(folders, reports, strict=True):
-        if keep:
-            save(path, one)
-        if json:
-            say(plain_json(msgspec.json.encode(one).decode()))
+    for one in reports if json else ():
+        say(plain_json(msgspec.json.encode(one).decode()))
     if not json:
         say("\n\n".join(map(text_of, reports)))
+    for path, one in zip(folders, reports, strict=True) if keep else ():
+        save(path, one)  # what cannot be written, on a full disk, has been said
     return reports
 
 
