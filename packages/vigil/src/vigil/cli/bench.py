@@ -108,11 +108,9 @@ class Run:
         from vigil.bench.sweep import Progress
 
         settings = results.meta.settings
-        progress = Progress(len(self.points) * settings.repeats, settings)
-        progress.done = len(results.rows)
-        progress.waiting = list(self.points) * settings.repeats
+        progress = Progress(list(self.points) * settings.repeats, settings)
         for row in results.rows:
-            progress.waiting.remove(row.point)
+            progress.finish(row)
         return progress
 
     async def _measured(self, arm: str, bench: "Bench") -> "Cause | None":

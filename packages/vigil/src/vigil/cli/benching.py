@@ -1,6 +1,7 @@
 """What `vigil bench` and `vigil compare` share: their options, the folder of results, and the words while they measure."""
 
 import secrets
+import shutil
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,13 +18,15 @@ from vigil.bench.reply import Limits
 from vigil.bench.settings import Point, Settings
 from vigil.bench.sweep import Progress
 from vigil.cli import options
+from vigil.cli.drawing import bar_of
 from vigil.cli.saying import mention
 from vigil.errors import UsageError, VigilError
-from vigil.screen import duration
+from vigil.screen import duration, plain
 from vigil.store import private_folder
 
 Found = TypeVar("Found")
 FRAME_S = 0.5
+BAR_CELLS = 16
 QUIET_S = 30.0
 MOST_POINTS = 64
 HIGHEST = 65536
@@ -179,16 +182,16 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
             yield one
 
 
-async def show(progress: Progress, doing: Callable[[], str] | None = None) -> None:
+async def show(progress: Progress) -> None:
     """Say where it is until cancelled: one line that is redrawn in a terminal, a line now and then elsewhere."""
     live = sys.stderr.isatty()
     told, told_s = "", -QUIET_S
     while True:
-        text = line_of(progress, doing() if doing else progress.doing)
         if live:
-            print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
-        elif (progress.doing != told or time.monotonic() - told_s >= QUIET_S) and text:
-            mention(text)
+            width = shutil.get_terminal_size().columns
+            print(f"\r\x1b[2K{drawn_line(progress, width)}", end="", file=sys.stderr, flush=True)
+        elif (progress.doing != told or time.monotonic() - told_s >= QUIET_S) and progress.doing:
+            mention(line_of(progress))
             told, told_s = progress.doing, time.monotonic()
         await anyio.sleep(FRAME_S)
 
@@ -199,16 +202,40 @@ def clear() -> None:
         print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
 
 
-def line_of(progress: Progress, doing: str) -> str:
+def line_of(progress: Progress) -> str:
     """Return where it is, in one line."""
-    if not doing:
+    if not progress.doing:
         return ""
-    parts = [f"[{progress.done}/{progress.total}]", doing]
+    return "  ".join(
+        filter(None, [f"[{progress.done}/{progress.total}]", progress.doing, _how(progress), _left(progress)])
+    )
+
+
+def drawn_line(progress: Progress, width: int) -> str:
+    """Return the same with a bar, within a terminal's width: where it is narrow, how it goes is left away first, then the bar."""
+    if not progress.doing:
+        return ""
+    left, how = _left(progress), _how(progress)
+    bar = bar_of(progress.done, progress.total, BAR_CELLS)
+    for parts in ((bar, progress.doing, how, left), (bar, progress.doing, left), (progress.doing, left)):
+        text = "  ".join(filter(None, parts))
+        if len(text) < width:
+            return text
+    return plain(text, max(1, width - 1))
+
+
+def _how(progress: Progress) -> str:
     drive = progress.drive
-    if drive is not None:
-        tokens = sum(drive.bins[-20:]) / 2 if drive.bins else 0
-        state = "steady" if drive.steady else "warming up"
-        parts.append(f"{state}, {len(drive.replies)} answers, {tokens:.0f} events/s")
-    if left_s := progress.left_s:
-        parts.append(f"about {duration(left_s)} left")
-    return "  ".join(parts)
+    if drive is None:
+        return progress.detail
+    tokens = sum(drive.bins[-20:]) / 2 if drive.bins else 0
+    state = "steady" if drive.steady else "warming up"
+    return f"{state}, {len(drive.replies)} answers, {tokens:,.0f} events/s"
+
+
+def _left(progress: Progress) -> str:
+    left_s, starts = progress.left_s, progress.unknown_starts
+    if not left_s:
+        return ""
+    more = f" and {starts} start{'s' if starts > 1 else ''}" if starts else ""
+    return f"about {duration(left_s) if left_s >= 100 else f'{left_s:.0f} s'}{more} left"  # noqa: PLR2004

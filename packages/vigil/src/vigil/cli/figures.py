@@ -24,18 +24,36 @@ _HEADS = (
 )
 
 
-def table_of(figures: Sequence[Figure]) -> str:
-    """Return the table of all figures, an arm after another, with what is doubtful below it."""
+def table_of(figures: Sequence[Figure], width: int | None = None) -> str:
+    """Return the table of all figures, an arm after another, with what is doubtful below it.
+
+    `width`: columns that there are; a wider table is folded: what has no room follows below, behind arm and load again.
+    """
     several = len({one.arm for one in figures}) > 1
     heads = (("arm",) if several else ()) + _HEADS
     cells = [((plain(one.arm, 24),) if several else ()) + _cells(one) for one in figures]
     kept = [at for at in range(len(heads)) if at < NARROW or any(row[at] for row in cells)]
     rows = [[row[at] for at in kept] for row in [heads, *cells]]
     widths = [max(len(row[at]) for row in rows) for at in range(len(kept))]
-    lines = [
-        "  ".join(_put(cell, widths[at], at, several=several) for at, cell in enumerate(row)).rstrip() for row in rows
+    parts = [
+        "\n".join("  ".join(_put(row[at], widths[at], at, several=several) for at in some).rstrip() for row in rows)
+        for some in _folded(widths, 2 if several else 1, width)
     ]
-    return "\n".join([*lines, *_below(figures, several=several)])
+    return "\n".join(["\n\n".join(parts), *_below(figures, several=several)])
+
+
+def _folded(widths: Sequence[int], fixed: int, room: int | None) -> list[list[int]]:
+    """Return which columns stand beside each other; an interval stays with its value, the first `fixed` come again."""
+    found = [list(range(fixed))]
+    units = [
+        [at, at + 1] if at - fixed in {0, 2} else [at] for at in range(fixed, len(widths)) if at - fixed not in {1, 3}
+    ]
+    for unit in units:
+        wanted = [at for at in [*found[-1], *unit] if at < len(widths)]
+        if room is not None and sum(widths[at] + 2 for at in wanted) - 2 > room and len(found[-1]) > fixed:
+            found.append(list(range(fixed)))
+        found[-1] += [at for at in unit if at < len(widths)]
+    return found
 
 
 def _put(cell: str, width: int, at: int, *, several: bool) -> str:

@@ -1,17 +1,23 @@
 """Tell what folders of results hold: figures, answers, and how the servers' settings differ."""
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from vigil.cli.charting import charts_of
 from vigil.cli.figures import table_of
 from vigil.cli.saying import say
 from vigil.screen import plain, plain_json
 
 if TYPE_CHECKING:
     from vigil.bench.report import Report
+
+NARROWEST = 40
 
 
 def tell(folders: Sequence[Path], *, json: bool, keep: bool = False) -> list["Report"]:
@@ -26,7 +32,7 @@ def tell(folders: Sequence[Path], *, json: bool, keep: bool = False) -> list["Re
         if json:
             say(plain_json(msgspec.json.encode(one).decode()))
     if not json:
-        say("\n\n".join(map(text_of, reports)))
+        say("\n\n".join(filter(None, [*map(text_of, reports), charts_of(reports)])))
     return reports
 
 
@@ -46,11 +52,27 @@ def text_of(one: "Report") -> str:
     """Return a report for people."""
     from vigil.bench.alike import differences
 
-    parts = [table_of(one.figures)]
-    parts += [plain(answer.text, 1000) for answer in one.answers]
+    width = columns()
+    parts = [table_of(one.figures, width)]
+    parts += [_filled(plain(answer.text, 1000), width) for answer in one.answers]
     settings = {arm: facts.get("settings") or {} for arm, facts in one.servers.items()}
     differing = differences(settings)
     notes = [*one.meta.notes, *(f"the servers say that they differ in {text}" for text in differing)]
     if notes:
-        parts.append("\n".join(plain(note, 300) for note in notes))
+        parts.append("\n".join(_filled(plain(note, 300), width) for note in notes))
     return "\n\n".join(parts)
+
+
+def columns() -> int | None:
+    """Return how wide the terminal is that we print to; None where it is none."""
+    return max(NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
+
+
+def _filled(text: str, width: int | None) -> str:
+    """Return text with its lines broken between words where a terminal would break them anywhere."""
+    if width is None:
+        return text
+    return "\n".join(
+        textwrap.fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
