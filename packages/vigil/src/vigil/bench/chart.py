@@ -148,8 +148,8 @@ def _places(loads: Sequence[float], canvas: Canvas) -> dict[float, int]:
 
 
 def _down(value: float, top: float, canvas: Canvas) -> int:
-    """Return the dot row of a value; the first one for what is higher than the axis."""
-    return max(0, round((1 - max(0.0, value) / top) * (canvas.height * canvas.down - 1)))
+    """Return the dot row of a value: the first one for what is higher than the axis, the one below the field for nothing."""
+    return max(0, round((1 - max(0.0, value) / top) * canvas.height * canvas.down))
 
 
 def _bars(canvas: Canvas, series: Series, at: dict[float, int], top: float) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vigil.bench.origin import place
 from vigil.bench.panels import Panel, Series, panels_of
 from vigil.bench.report import Report
 from vigil.errors import UsageError
@@ -21,7 +22,7 @@ CLOSEST = 1.25  # loads nearer than this by their ratio have no room for a numbe
 def draw(reports: Sequence[Report], folder: Path) -> list[Path]:
     """Draw reports into a folder as PNG and SVG; return the files. Raises `UsageError` where they cannot be written."""
     panels = panels_of(reports)
-    title = "  |  ".join(dict.fromkeys(report.meta.title for report in reports))
+    title = "  |  ".join(dict.fromkeys(place(report) or report.meta.title for report in reports))
     made = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,6 +39,7 @@ def draw(reports: Sequence[Report], folder: Path) -> list[Path]:
 
 def _picture(panels: Sequence[Panel], title: str, path: Path) -> list[Path]:
     from matplotlib.figure import Figure as Sheet  # noqa: PLC0415 - it takes a second, and may not be installed
+    from matplotlib.patches import Patch  # noqa: PLC0415 - as above
 
     sheet = Sheet(figsize=(WIDTH_IN * len(panels), HEIGHT_IN), dpi=DPI, layout="constrained")
     for axis, panel in zip(sheet.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
@@ -45,6 +47,8 @@ def _picture(panels: Sequence[Panel], title: str, path: Path) -> list[Path]:
             _line(axis, series)
         _dress(axis, panel)
     handles, labels = sheet.axes[0].get_legend_handles_labels()
+    if any(interval.low is not None for panel in panels for one in panel.series for _, interval in one.points):
+        handles, labels = [*handles, Patch(color="0.8")], [*labels, "95 %"]
     sheet.legend(handles, labels, frameon=False, fontsize=9, loc="outside lower center", ncols=len(labels))
     sheet.suptitle(title[:120], fontsize=11)
     made = [path.with_suffix(".png"), path.with_suffix(".svg")]

@@ -26,7 +26,6 @@ from vigil.store import private_folder
 
 Found = TypeVar("Found")
 FRAME_S = 0.5
-BAR_CELLS = 16
 QUIET_S = 30.0
 MOST_POINTS = 64
 HIGHEST = 65536
@@ -183,13 +182,12 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
 
 
 async def show(progress: Progress) -> None:
-    """Say where it is until cancelled: one line that is redrawn in a terminal, a line now and then elsewhere."""
+    """Say where it is until cancelled: two lines that are redrawn in a terminal, a line now and then elsewhere."""
     live = sys.stderr.isatty()
     told, told_s = "", -QUIET_S
     while True:
         if live:
-            width = shutil.get_terminal_size().columns
-            print(f"\r\x1b[2K{drawn_line(progress, width)}", end="", file=sys.stderr, flush=True)
+            _redraw(drawn_lines(progress, shutil.get_terminal_size().columns))
         elif (progress.doing != told or time.monotonic() - told_s >= QUIET_S) and progress.doing:
             mention(line_of(progress))
             told, told_s = progress.doing, time.monotonic()
@@ -197,9 +195,14 @@ async def show(progress: Progress) -> None:
 
 
 def clear() -> None:
-    """Take the redrawn line away."""
+    """Take the redrawn lines away."""
     if sys.stderr.isatty():
-        print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+        _redraw(("", ""))
+
+
+def _redraw(lines: tuple[str, str]) -> None:
+    """Write two lines over what stood there, and leave the cursor before them."""
+    print(f"\r\x1b[2K{lines[0]}\n\r\x1b[2K{lines[1]}\x1b[A\r", end="", file=sys.stderr, flush=True)
 
 
 def line_of(progress: Progress) -> str:
@@ -211,17 +214,13 @@ def line_of(progress: Progress) -> str:
     )
 
 
-def drawn_line(progress: Progress, width: int) -> str:
-    """Return the same with a bar, within a terminal's width: where it is narrow, how it goes is left away first, then the bar."""
+def drawn_lines(progress: Progress, width: int) -> tuple[str, str]:
+    """Return the same in two lines, with a bar, each within a terminal's width."""
     if not progress.doing:
-        return ""
-    left, how = _left(progress), _how(progress)
-    bar = bar_of(progress.done, progress.total, BAR_CELLS)
-    for parts in ((bar, progress.doing, how, left), (bar, progress.doing, left), (progress.doing, left)):
-        text = "  ".join(filter(None, parts))
-        if len(text) < width:
-            return text
-    return plain(text, max(1, width - 1))
+        return "", ""
+    doing = "  ".join(filter(None, [progress.doing, _how(progress)]))
+    far = "  ".join(filter(None, [bar_of(progress.done, progress.total), _left(progress)]))
+    return plain(doing, max(1, width - 1)), plain(far, max(1, width - 1))
 
 
 def _how(progress: Progress) -> str:

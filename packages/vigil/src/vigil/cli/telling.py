@@ -51,13 +51,14 @@ def save(path: Path, one: "Report") -> None:
 def text_of(one: "Report") -> str:
     """Return a report for people."""
     from vigil.bench.alike import differences
+    from vigil.bench.origin import not_in_force, origin
 
     width = columns()
     parts = [table_of(one.figures, width)]
     parts += [_filled(plain(answer.text, 1000), width) for answer in one.answers]
     settings = {arm: facts.get("settings") or {} for arm, facts in one.servers.items()}
-    differing = differences(settings)
-    notes = [*one.meta.notes, *(f"the servers say that they differ in {text}" for text in differing)]
+    differing = [f"the servers say that they differ in {text}" for text in differences(settings)]
+    notes = [*one.meta.notes, *not_in_force(one), *differing, origin(one)]
     if notes:
         parts.append("\n".join(_filled(plain(note, 300), width) for note in notes))
     return "\n\n".join(parts)
