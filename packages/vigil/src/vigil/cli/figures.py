@@ -7,6 +7,7 @@ from vigil.bench.intervals import Interval
 from vigil.screen import plain
 
 NARROW = 3
+FEW = 2
 INTERVAL = "95 %"
 _HEADS = (
     "load",
@@ -114,9 +115,9 @@ def _below(figures: Sequence[Figure], *, several: bool) -> list[str]:
     loads = {arm: sum(one.arm == arm for one in figures) for arm in {one.arm for one in figures}}
     lines = []
     for (arm, text), some in said.items():
-        where = (
-            some[0].point.text if len(some) == 1 else f"{len(some)} loads" if len(some) < loads[arm] else "all loads"
-        )
+        where = ", ".join(one.point.text for one in some)
+        if len(some) > FEW:
+            where = "all loads" if len(some) == loads[arm] else f"{len(some)} loads"
         lines.append(f"{plain(arm, 24)}, {where}: {text}" if several else f"{where}: {text}")
     return ["", *lines] if lines else []
 
