@@ -10,6 +10,7 @@ from vigil.bench.intervals import Answer, Interval, answer, ratio
 from vigil.bench.row import Row
 from vigil.bench.settings import Point
 
+FEW_ROUNDS = 2
 CLEAR = 1.1  # from here on two digits say enough
 _VERBS = {"faster": "faster", "slower": "slower", "even": "as fast (within 2 %)"}
 
@@ -108,6 +109,10 @@ def words(arm: str, against: str, points: Sequence[Compared]) -> str:
         parts[0] += f"; they cross at about {crossing:.0f}"
     if any(one.ratio is not None and one.rounds == 1 for one in points):
         parts.append("one round only: what differs from start to start is not in these intervals")
+    elif any(one.rounds == FEW_ROUNDS and one.answer == "inconclusive" for one in points):
+        parts.append(
+            "two rounds only: an interval of two is nine times as wide as they lie apart; three say far more (--repeats)"
+        )
     return "\n".join(parts)
 
 

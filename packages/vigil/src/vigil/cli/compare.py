@@ -167,6 +167,7 @@ def compare(asked: benching.Asked, commands: "Alike", started: Started, out: Pat
     from vigil.bench.arms import Comparing
     from vigil.bench.folder import Results
     from vigil.cli.lifting import lifted
+    from vigil.cli.telling import report_in, save
 
     for note in commands.notes:
         mention(note)
@@ -183,6 +184,8 @@ def compare(asked: benching.Asked, commands: "Alike", started: Started, out: Pat
     try:
         benching.run(lambda: _run(comparing))
     except KeyboardInterrupt:
+        benching.clear()
+        save(results.path, report_in(results.path))
         mention(f"interrupted; to go on: the same command with --out {folder}   What there is: vigil report {folder}")
         raise typer.Exit(130) from None
     finally:

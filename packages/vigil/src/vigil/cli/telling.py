@@ -22,10 +22,7 @@ NARROWEST = 40
 
 def tell(folders: Sequence[Path], *, json: bool, keep: bool = False) -> list["Report"]:
     """Print folders of results, for people or as JSON. `keep`: write the report and vLLM's shape beside the rows as well."""
-    from vigil.bench.folder import read_meta, read_rows, read_servers
-    from vigil.bench.report import report
-
-    reports = [report(read_meta(path), read_rows(path), read_servers(path)) for path in folders]
+    reports = [report_in(path) for path in folders]
     for path, one in zip(folders, reports, strict=True):
         if keep:
             save(path, one)
@@ -34,6 +31,14 @@ def tell(folders: Sequence[Path], *, json: bool, keep: bool = False) -> list["Re
     if not json:
         say("\n\n".join(filter(None, [*map(text_of, reports), charts_of(reports)])))
     return reports
+
+
+def report_in(path: Path) -> "Report":
+    """Return the report of a folder of results."""
+    from vigil.bench.folder import read_meta, read_rows, read_servers
+    from vigil.bench.report import report
+
+    return report(read_meta(path), read_rows(path), read_servers(path))
 
 
 def save(path: Path, one: "Report") -> None:
