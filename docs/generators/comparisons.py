@@ -19,8 +19,8 @@ TITLES = {
 WORDS = {
     "llama": """One core of two for the server, made prompts. An n-gram table brings many tokens at once where a text
 repeats itself, and nothing else: *drafted* says which share of all tokens came so.""",
-    "vllm": """Server and client share two cores. A CPU has nothing to spare: a step over five tokens costs it far more
-than one over one, so what is not accepted is dear.""",
+    "vllm": """One core of two for the engine, made prompts. A small model at temperature 0 soon repeats itself, which is
+what an n-gram method lives on: *drafted* says which share of all tokens came from drafts.""",
     "h200": """A model of 7.76B parameters with dummy weights. `eagle3` is pure cost: its draft, of the width of an 8B's,
 is random, and nothing of it is accepted. Such a model repeats itself, which an n-gram table knows by heart:
 *accept* says how much.""",
