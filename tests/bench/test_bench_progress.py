@@ -10,7 +10,7 @@ from vigil.bench.report import report
 from vigil.bench.row import Cause, Row
 from vigil.bench.settings import Point, Settings
 from vigil.bench.sweep import Progress
-from vigil.cli.benching import drawn_lines, line_of
+from vigil.cli.progress import drawn_lines, line_of
 
 ONE, TWO = Point(value=1), Point(value=2)
 

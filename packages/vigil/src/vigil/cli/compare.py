@@ -10,7 +10,7 @@ import anyio
 import msgspec
 import typer
 
-from vigil.cli import benching, options
+from vigil.cli import benching, options, progress
 from vigil.cli.checks import check_command, check_key, check_port
 from vigil.cli.saying import mention
 from vigil.errors import UsageError
@@ -184,12 +184,12 @@ def compare(asked: benching.Asked, commands: "Alike", started: Started, out: Pat
     try:
         benching.run(lambda: _run(comparing))
     except KeyboardInterrupt:
-        benching.clear()
+        progress.clear()
         save(results.path, report_in(results.path))
         mention(f"interrupted; to go on: the same command with --out {folder}   What there is: vigil report {folder}")
         raise typer.Exit(130) from None
     finally:
-        benching.clear()
+        progress.clear()
     _tell(results, json=json)
     raise typer.Exit(LOST if comparing.failed else 0)
 
@@ -215,7 +215,7 @@ def _meta(asked: benching.Asked, commands: "Alike", host: str) -> "Meta":
 
 async def _run(comparing: "Comparing") -> None:
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(benching.show, comparing.progress)
+        tasks.start_soon(progress.show, comparing.progress)
         await comparing.run()
         tasks.cancel_scope.cancel()
 
