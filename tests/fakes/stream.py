@@ -17,9 +17,10 @@ import time
 SHAPES = ("vllm", "sglang", "llamacpp")
 FAULTS = (
     "none", "hang", "hang-midway", "empty", "drop", "flood", "flood-line", "garbage", "not-json", "error-event", "uncounted",
-    "unstreamed", "throttle", "unavailable", "fail", "refuse", "late-usage",
+    "unstreamed", "throttle", "unavailable", "fail", "refuse", "late-usage", "flood-models", "flood-plain",
 )  # fmt: skip
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+PLAIN_HEAD = HEAD.replace(b"text/event-stream", b"application/json")
 WORD = " Paris"
 
 
@@ -29,9 +30,14 @@ class Request:
     def __init__(self, asked: dict[str, object], writer: asyncio.StreamWriter, prompt_tokens: int) -> None:
         self.writer, self.prompt_tokens = writer, prompt_tokens
         self.chat = "messages" in asked
+        options = asked.get("stream_options")
+        self.counted = isinstance(options, dict) and bool(options.get("include_usage"))
         self.left = self.wanted = max(1, int(asked.get("max_tokens") or 16))  # type: ignore[call-overload]
         self.steps = 0
         self.over = asyncio.get_running_loop().create_future()
+        self.arrived_s = time.perf_counter()
+        self.fault = "none"
+        self.first_s = self.last_s = 0.0
 
 
 class Engine:
@@ -45,23 +51,30 @@ class Engine:
         self.seen = self.tokens = self.drafts = self.accepted = 0
         self.most_running = 0
         self.arrivals: list[float] = []
+        self.prompts: list[str] = []
+        self.answers: list[tuple[float, float, float, int]] = []
+        self.wanted = asyncio.Event()
         self.random = random.Random(options.seed)
         self.events = {
             (chat, number): chunk(self.event(number, chat=chat)) for chat in (False, True) for number in range(1, 65)
         }
 
     async def run(self) -> None:
-        """Step for ever."""
+        """Step for ever; where nothing is asked, wait for a request, which begins a step as in an engine."""
         options = self.options
         due_s = time.perf_counter()
         while True:
+            if not self.running and not self.queue:
+                self.wanted.clear()
+                await self.wanted.wait()
+                due_s = time.perf_counter()
             while self.queue and len(self.running) < options.slots:
                 self.running.append(self.queue.pop(0))
             busy = len(self.running)
             self.most_running = max(self.most_running, busy)
             noise = 1.0 + options.noise * self.random.uniform(-1, 1)
             due_s = max(due_s + (options.step + busy * options.step_each) * noise, time.perf_counter() - 0.05)
-            await asyncio.sleep(max(0.0005 if not busy else 0.0, due_s - time.perf_counter()))
+            await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
             for request in self.running:
                 self.step(request)
             self.running = [one for one in self.running if not one.over.done()]
@@ -76,13 +89,15 @@ class Engine:
             request.over.set_result(None)
             return
         request.left -= number
+        request.last_s = time.perf_counter()
+        request.first_s = request.first_s or request.last_s
         self.tokens += number
-        if self.options.fault == "drop" and request.left < request.wanted / 2:
+        if request.fault == "drop" and request.left < request.wanted / 2:
             request.writer.transport.abort()
             request.over.set_result(None)
-        elif self.options.fault == "hang-midway" and request.left < request.wanted / 2:
+        elif request.fault == "hang-midway" and request.left < request.wanted / 2:
             request.left += number
-        elif self.options.fault == "error-event" and request.left < request.wanted / 2:
+        elif request.fault == "error-event" and request.left < request.wanted / 2:
             request.writer.write(chunk(event({"error": {"message": "the engine died", "code": 500}})) + b"0\r\n\r\n")
             request.over.set_result(None)
         elif request.left > 0:
@@ -90,6 +105,7 @@ class Engine:
         else:
             request.writer.write(self.events[request.chat, number] + self.last(request))
             request.over.set_result(None)
+            self.answers.append((request.arrived_s, request.first_s, request.last_s, request.wanted))
 
     def event(self, number: int, finish: str | None = None, *, chat: bool) -> bytes:
         """Return an event with the text of some tokens."""
@@ -112,7 +128,7 @@ class Engine:
         choice: dict[str, object] = {"index": 0, "finish_reason": "length"}
         choice |= {"delta": {}} if request.chat else {"text": ""}
         finish: dict[str, object] = {"id": "cmpl-1", "object": "text_completion", "choices": [choice]}
-        if self.options.fault == "uncounted":
+        if self.options.fault == "uncounted" or (not request.counted and self.options.shape != "llamacpp"):
             return chunk(event(finish)) + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
         if self.options.shape == "llamacpp":
             return (
@@ -171,6 +187,8 @@ class Server:
                 await self.complete(json.loads(body), writer)
             finally:
                 engine.open.discard(writer)
+        elif path == "/v1/models" and options.fault == "flood-models":
+            await self.flood(writer, PLAIN_HEAD)
         elif path == "/v1/models":
             one = {"id": options.model, "object": "model", "owned_by": options.shape, "max_model_len": options.context}
             writer.write(plain("200 OK", {"object": "list", "data": [one]}))
@@ -182,6 +200,8 @@ class Server:
                 "most_running": engine.most_running,
                 "tokens": engine.tokens,
                 "at": engine.arrivals,
+                "prompts": engine.prompts,
+                "answers": engine.answers,
             }
             writer.write(plain("200 OK", kept))
         elif path == "/health":
@@ -209,6 +229,8 @@ class Server:
         engine.seen += 1
         engine.arrivals.append(time.time())
         text = str(asked.get("prompt") or asked.get("messages"))
+        if options.log_prompts:
+            engine.prompts.append(text)
         tokens = round(len(text.split()) * options.tokens_a_word) + 1
         if tokens + int(asked.get("max_tokens") or 16) > options.context:  # type: ignore[call-overload]
             message = f"This model's maximum context length is {options.context} tokens. However, you requested more."
@@ -224,6 +246,7 @@ class Server:
         if engine.seen > options.fault_after and await self.misbehave(writer):
             return
         request = Request(asked, writer, tokens)
+        request.fault = options.fault if engine.seen > options.fault_after else "none"
         if asked.get("stream") is not True or options.fault == "unstreamed":
             await asyncio.sleep(options.first)
             usage = {"prompt_tokens": tokens, "completion_tokens": request.wanted}
@@ -233,6 +256,7 @@ class Server:
         await asyncio.sleep(options.first)
         writer.write(HEAD)
         engine.queue.append(request)
+        engine.wanted.set()
         await request.over
 
     async def misbehave(self, writer: asyncio.StreamWriter) -> bool:
@@ -246,8 +270,8 @@ class Server:
                 writer.write(b"\x00\xff nonsense\r\n\r\n")
             case "not-json":
                 writer.write(HEAD + chunk(b"data: {never closed\n\n") + b"0\r\n\r\n")
-            case "flood" | "flood-line":
-                await self.flood(writer)
+            case "flood" | "flood-line" | "flood-plain":
+                await self.flood(writer, PLAIN_HEAD if self.options.fault == "flood-plain" else HEAD)
             case "throttle" if self.engine.seen % 2 or self.options.fault_always:
                 writer.write(plain("429 Too Many Requests", {"error": "slow down"}, "Retry-After: 0.05"))
             case "unavailable":
@@ -262,9 +286,9 @@ class Server:
                 return False
         return True
 
-    async def flood(self, writer: asyncio.StreamWriter) -> None:
+    async def flood(self, writer: asyncio.StreamWriter, head: bytes) -> None:
         """Send a gigabyte that nobody asked for: as events, or as one that never ends."""
-        writer.write(HEAD)
+        writer.write(head)
         part = chunk(
             event({"choices": [{"index": 0, "text": "x" * 65000}]}) if self.options.fault == "flood" else b"x" * 65000
         )
@@ -294,6 +318,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--fault-always", action="store_true")
     add("--die-after", type=int, default=0, help="die, out of memory, with the request after so many")
     add("--die-at", type=int, default=0, help="die, out of memory, when so many requests are open at once")
+    add("--log-prompts", action="store_true", help="tell all prompts at /fake/seen")
     add("--max-running-requests", type=int, help="accepted and ignored")
     add("--speculative-algorithm", help="accepted and ignored")
     return parser.parse_args(argv)

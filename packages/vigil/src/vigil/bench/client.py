@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import resource
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from urllib.parse import urlsplit
 
 import msgspec
@@ -153,7 +154,7 @@ class Client:
                 connection.close()
 
     async def get(self, path: str, timeout_s: float = 5.0) -> tuple[int, bytes]:
-        """Return status and body of a page; status 0 where there was no answer."""
+        """Return status and body of a page; status 0 where there was no answer, with the reason where bytes came."""
         loop = asyncio.get_running_loop()
         connection: Connection | None = None
         try:
@@ -162,7 +163,9 @@ class Client:
                     Connection, self.place.host, self.place.port, ssl=self._tls
                 )
                 await connection.send(self.place.head("GET", path), lambda _: None, 16 << 20, 1 << 20)
-        except (TimeoutError, OSError, ssl.SSLError, WireError):
+        except WireError as error:
+            return 0, str(error).encode()
+        except (TimeoutError, OSError, ssl.SSLError):
             return 0, b""
         finally:
             if connection is not None:
@@ -174,7 +177,22 @@ class Client:
 async def client_of(place: Place, limits: Limits) -> AsyncIterator[Client]:
     """Give a client, and leave no connection behind."""
     client = Client(place, limits)
+    with _room():
+        try:
+            yield client
+        finally:
+            client.close()
+
+
+@contextlib.contextmanager
+def _room() -> Iterator[None]:
+    """Let this process have as many connections as it may: the usual 1,024 are fewer than some loads.
+
+    Only meanwhile, since what is started afterwards, such as the next arm of a comparison, would inherit it.
+    """
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
-        yield client
+        yield
     finally:
-        client.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))

@@ -1,5 +1,6 @@
 """The folder of one measurement: what was asked for, and a line for each finished row, which no kill takes away."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -125,6 +126,8 @@ def write(path: Path, value: Any) -> None:
         new.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
         new.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink()  # half a file on a full disk helps nobody
         raise MeasureError(f"the result could not be written to {path}: {error.strerror}") from error
 
 

@@ -78,6 +78,11 @@ def _read_line(path: Path, number: int, line: str) -> Prompt:
     )
 
 
+def longest(prompts: tuple[Prompt, ...]) -> Prompt:
+    """Return the prompt of the most characters: the one that is likeliest not to fit."""
+    return max(prompts, key=lambda one: len(one.text or "") or len(msgspec.json.encode(one.messages)))
+
+
 def digest(prompts: tuple[Prompt, ...] | None, seed: int, words: int) -> str:
     """Return what the prompts of a measurement were, as 16 hexadecimal characters."""
     data = msgspec.json.encode(prompts) if prompts else f"{seed}/{words}/{' '.join(word_list())}".encode()

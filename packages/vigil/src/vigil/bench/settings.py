@@ -25,7 +25,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     `most_s`: give a load up after so long, 0: four times `seconds` and at least a minute. `requests`: measure exactly so many
     requests from first to last instead of a steady state. `repeats`: rounds over all loads. `ignore_eos`: generate the fixed
-    length whatever the model says.
+    length whatever the model says. `processes`: of the client, that share each load.
     """
 
     input_tokens: int = 512
@@ -39,6 +39,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float = 0.0
     chat: bool = False
     most_open: int = 4096
+    processes: int = 1
     limits: Limits = Limits()
     backoff: Backoff = Backoff()
 

@@ -108,7 +108,7 @@ def notes_on(seen: Seen, pulse: Pulse, *, steady: bool, trouble: str | None) -> 
     if trouble is not None:
         notes.append(trouble)
     if pulse.limit is not None:
-        notes.append(pulse.limit)
+        notes.append(f"{pulse.limit}: {pulse.advice}")
     if len(seen.ended) < FEW:
         notes.append(f"only {len(seen.ended)} requests ended in the time that counts: latencies of so few say little")
     if seen.ended and not any(one.streamed for one in seen.ended):

@@ -10,9 +10,12 @@ from statistics import fmean
 import msgspec
 
 from vigil.bench.client import Client, Place, client_of
+from vigil.bench.crew import Crew
 from vigil.bench.drive import Drive
 from vigil.bench.folder import Results
 from vigil.bench.gauges import Gauges, watch
+from vigil.bench.load import Load
+from vigil.bench.messages import Job
 from vigil.bench.prompts import Prompt
 from vigil.bench.reply import Failure
 from vigil.bench.row import Cause, Row
@@ -121,10 +124,11 @@ class Bench:
         work = Work(self.settings, self.target.model, self.target.words, self.prompts)
         place_in_order = sorted(self.results.meta.points).index(point)
         first = (number * len(self.results.meta.points) + place_in_order) * INDEX_STEP
-        began, began_s = time.time(), time.perf_counter()
+        began, looked_s = time.time(), time.perf_counter()
         looks: list[Gauges] = []
         async with client_of(self.place, self.settings.limits) as client:
-            drive = self.progress.drive = Drive(client, work, point, first)
+            load = load_of(client, work, point, first)
+            drive = self.progress.drive = Drive(load, point, self.settings)
             watching = asyncio.create_task(watch(client, self.target.table.metrics, looks))
             try:
                 await _undisturbed(drive)
@@ -142,13 +146,31 @@ class Bench:
             number,
             seen,
             began=began,
-            began_s=began_s,
+            began_s=drive.began_s or looked_s,
             steady=steady,
             pulse=drive.pulse,
             looks=looks,
             trouble=drive.trouble,
         )
         return row, drive.trouble
+
+
+def load_of(client: Client, work: Work, point: Point, first: int) -> Load | Crew:
+    """Return what puts a load on: this process, or as many as are asked for and have something to do."""
+    settings = work.settings
+    shared_by = min(settings.processes, int(point.value) if point.kind == "concurrency" else settings.processes)
+    if shared_by < 2:  # noqa: PLR2004
+        return Load(client, work, point, first)
+    job = Job(
+        place=client.place,
+        settings=settings,
+        model=work.model,
+        words=work.words,
+        prompts=work.prompts,
+        point=point,
+        first_index=first,
+    )
+    return Crew(job, shared_by)
 
 
 async def _undisturbed(drive: Drive) -> None:

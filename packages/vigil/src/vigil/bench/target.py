@@ -6,7 +6,7 @@ import msgspec
 
 from vigil.bench.answered import shown
 from vigil.bench.client import Client
-from vigil.bench.prompts import Prompt
+from vigil.bench.prompts import Prompt, longest
 from vigil.bench.reply import Failure, Reply
 from vigil.bench.settings import Settings
 from vigil.bench.work import Work
@@ -82,6 +82,8 @@ async def look(client: Client, url: str, wanted: Wanted) -> Target:
 
 async def _models(client: Client, url: str) -> list[_Listed]:
     status, body = await client.get("/v1/models")
+    if status == 0 and body:
+        raise MeasureError(f"{url}/v1/models answers with nothing usable: {shown(body.decode('utf-8', 'replace'))}")
     if status == 0:
         raise UnreachableError(f"{url} does not answer: is it up? (vigil wait {url})")
     if status in _LOCKED:
@@ -113,23 +115,36 @@ def _context(one: _Listed) -> int | None:
 
 
 async def _check_eos(client: Client, wanted: Wanted, target: Target) -> Target:
-    """Ask once; where the server does not take `ignore_eos`, answers end naturally."""
+    """Ask once, of a file's prompts the longest; where the server does not take `ignore_eos`, answers end naturally."""
     reply = await _try(client, wanted, target, words=8)
     if reply.failure is Failure.REFUSED and wanted.settings.ignore_eos and "ignore_eos" in reply.detail:
         note = "the server does not take ignore_eos: answers end where the model ends them"
         target = msgspec.structs.replace(target, ignore_eos=False, notes=(*target.notes, note))
         reply = await _try(client, wanted, target, words=8)
-    _must_be_good(reply, wanted.settings, target)
+    _must_be_good(reply, wanted, target)
+    if wanted.prompts is not None:
+        _must_fit(reply.input_tokens, longest(wanted.prompts).output_tokens or wanted.settings.output_tokens, target)
     return target
 
 
+def _must_fit(input_tokens: int, output_tokens: int, target: Target) -> None:
+    """Raise in one line where the longest prompt and its answer are longer than the context."""
+    if target.context is not None and input_tokens + output_tokens > target.context:
+        raise UsageError(
+            f"the longest prompt of --prompts has {input_tokens} tokens, and {output_tokens} out do not fit the context of"
+            f" {target.context} tokens of {shown(target.model)} with it: give a smaller --output, or leave it out"
+        )
+
+
 async def _try(client: Client, wanted: Wanted, target: Target, words: int, index: int = -1) -> Reply:
+    """Ask for two tokens."""
     asked = msgspec.structs.replace(wanted.settings, output_tokens=2, ignore_eos=target.ignore_eos)
-    work = Work(asked, target.model, words, wanted.prompts)
+    prompts = (msgspec.structs.replace(longest(wanted.prompts), output_tokens=None),) if wanted.prompts else None
+    work = Work(asked, target.model, words, prompts)
     return await client.ask(work.path, work.body(index))
 
 
-def _must_be_good(reply: Reply, settings: Settings, target: Target) -> None:
+def _must_be_good(reply: Reply, wanted: Wanted, target: Target) -> None:
     """Raise in one line where a first request was not answered well."""
     match reply.failure:
         case None:
@@ -142,9 +157,12 @@ def _must_be_good(reply: Reply, settings: Settings, target: Target) -> None:
                 " nothing can be measured"
             )
         case Failure.REFUSED if "context" in reply.detail.lower():
-            raise UsageError(
-                f"the prompt is longer than the server's context ({settings.input_tokens} in): {reply.detail}"
+            which = (
+                "the longest prompt of --prompts"
+                if wanted.prompts
+                else f"the prompt ({wanted.settings.input_tokens} in)"
             )
+            raise UsageError(f"{which} is longer than the server's context: {reply.detail}")
         case Failure.REFUSED:
             raise UsageError(f"{target.url} refuses the request: {reply.detail}")
         case _:
@@ -160,7 +178,7 @@ async def _fitted(client: Client, wanted: Wanted, target: Target) -> Target:
     best: tuple[int, int, int] | None = None
     for number in range(TRIES):
         reply = await _try(client, wanted, target, words, index=-2 - number)
-        _must_be_good(reply, settings, target)
+        _must_be_good(reply, wanted, target)
         counted = reply.input_tokens
         if counted <= 0:
             raise MeasureError(f"{target.url} does not count the tokens of prompts: give --prompts FILE")

@@ -37,6 +37,7 @@ def command(
     temperature: benching.Temperature = 0.0,
     chat: benching.Chat = False,
     patience: benching.Patience = "2m",
+    processes: benching.Processes = 1,
     model: options.Model = None,
     api_key_env: options.KeyEnv = None,
     out: benching.Out = None,
@@ -60,6 +61,7 @@ def command(
         temperature=temperature,
         chat=chat,
         patience=patience,
+        processes=processes,
     )
     wanted = Wanted(settings=settings, model=model, prompts=benching.prompts_of(prompts))
     run = Run(target, wanted, points, api_key_env, out)

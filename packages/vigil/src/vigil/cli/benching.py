@@ -21,6 +21,7 @@ from vigil.store import private_folder
 Found = TypeVar("Found")
 MOST_POINTS = 64
 HIGHEST = 65536
+MOST_PROCESSES = 64
 DEFAULT_LOADS = "1,2,4,8,16,32"
 
 Concurrency = Annotated[
@@ -56,6 +57,12 @@ Temperature = Annotated[float, typer.Option("--temperature", metavar="T", help="
 Chat = Annotated[bool, typer.Option("--chat", help="Ask /v1/chat/completions; else /v1/completions.")]
 Patience = Annotated[
     str, typer.Option("--patience", metavar="TIME", help="Give a request up after so long without a byte.")
+]
+Processes = Annotated[
+    int,
+    typer.Option(
+        "--processes", metavar="N", help="Processes of the client that share each load, where one is the limit."
+    ),
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FOLDER", help="Where results go; one with the same is resumed.")
@@ -96,7 +103,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 def settings_of(
     *, input_tokens: int, output_tokens: int, seconds: str, most: str | None, requests: int | None, repeats: int, seed: int,
-    natural_ends: bool, temperature: float, chat: bool, patience: str,
+    natural_ends: bool, temperature: float, chat: bool, patience: str, processes: int,
 ) -> Settings:  # fmt: skip
     """Return the settings of the options; raise `UsageError` for what cannot be."""
     for name, value in (("--input", input_tokens), ("--output", output_tokens), ("--repeats", repeats)):
@@ -106,6 +113,8 @@ def settings_of(
         raise UsageError(f"--requests {requests}: give 1 or more")
     if not 0 <= temperature <= 2:  # noqa: PLR2004 - what the servers take
         raise UsageError(f"--temperature {temperature:g}: give 0 to 2")
+    if not 1 <= processes <= MOST_PROCESSES:
+        raise UsageError(f"--processes {processes}: give 1 to {MOST_PROCESSES}")
     seconds_s = options.seconds(seconds, "--seconds")
     silence_s = options.seconds(patience, "--patience")
     if seconds_s < 1 or silence_s <= 0:
@@ -121,6 +130,7 @@ def settings_of(
         ignore_eos=not natural_ends,
         temperature=temperature,
         chat=chat,
+        processes=processes,
         limits=Limits(silence_s=silence_s),
     )
 

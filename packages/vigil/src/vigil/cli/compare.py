@@ -61,6 +61,7 @@ def command(
     temperature: benching.Temperature = 0.0,
     chat: benching.Chat = False,
     patience: benching.Patience = "2m",
+    processes: benching.Processes = 1,
     env: options.Env = None,
     env_file: options.EnvFile = None,
     timeout: options.Timeout = "15m",
@@ -91,6 +92,7 @@ def command(
         temperature=temperature,
         chat=chat,
         patience=patience,
+        processes=processes,
     )
     most_at_once = int(max((one.value for one in points if one.kind == "concurrency"), default=0))
     commands = alike(arms_of(arm), most_at_once)

@@ -23,13 +23,12 @@ NARROWEST = 40
 def tell(folders: Sequence[Path], *, json: bool, keep: bool = False) -> list["Report"]:
     """Print folders of results, for people or as JSON. `keep`: write the report and vLLM's shape beside the rows as well."""
     reports = [report_in(path) for path in folders]
-    for path, one in zip(folders, reports, strict=True):
-        if keep:
-            save(path, one)
-        if json:
-            say(plain_json(msgspec.json.encode(one).decode()))
+    for one in reports if json else ():
+        say(plain_json(msgspec.json.encode(one).decode()))
     if not json:
         say("\n\n".join(filter(None, [*map(text_of, reports), charts_of(reports)])))
+    for path, one in zip(folders, reports, strict=True) if keep else ():
+        save(path, one)  # what cannot be written, on a full disk, has been said
     return reports
 
 
