@@ -70,7 +70,7 @@ def test_a_limit_that_sglang_changes_in_silence_is_set_in_all_arms_and_told() ->
     found = alike({"off": SGLANG, "eagle3": EAGLE}, most=128)
 
     assert {words[-2:] for words in found.commands.values()} == {("--max-running-requests", "128")}
-    assert [note.split(":")[0] for note in found.notes] == ["off", "eagle3"]
+    assert [note.split(":")[0] for note in found.notes] == ["off, eagle3"]
 
 
 def test_a_limit_that_one_arm_gives_is_given_to_the_others() -> None:

@@ -48,6 +48,7 @@ ALIASES: dict[str, dict[str, str]] = {
 }
 """Flags whose settings have another name, by engine: SGLang 0.5.23, vLLM 0.32, llama-server of 2026."""
 NEGATIONS = ("no_", "disable_")
+SHORTEST = 3  # what a name may begin with: `-t` (threads) is not the beginning of `total_slots`
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +140,7 @@ def _settings(one: Arguments, plain: str, engine: EngineTable) -> list[tuple[str
     if dot:
         aliased = f"{ALIASES.get(engine.name, {}).get(head, head)}.{tail}"
     found = list(settings_named(one, aliased).items())
-    if found:
+    if found or len(aliased) < SHORTEST:
         return found
     begun = [pair for pair in one.values.items() if "." not in pair[0] and plain_name(pair[0]).startswith(aliased)]
     return begun if len(begun) == 1 else []

@@ -6,7 +6,7 @@ import anyio
 import msgspec
 import typer
 
-from vigil.cli import benching, options
+from vigil.cli import benching, options, progress
 from vigil.cli.checks import check_key
 from vigil.cli.saying import mention
 from vigil.errors import UnreachableError, UsageError
@@ -110,23 +110,21 @@ class Run:
         from vigil.bench.sweep import Progress
 
         settings = results.meta.settings
-        progress = Progress(len(self.points) * settings.repeats, settings)
-        progress.done = len(results.rows)
-        progress.waiting = list(self.points) * settings.repeats
+        found = Progress(list(self.points) * settings.repeats, settings)
         for row in results.rows:
-            progress.waiting.remove(row.point)
-        return progress
+            found.finish(row)
+        return found
 
     async def _measured(self, arm: str, bench: "Bench") -> "Cause | None":
         cause = None
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(benching.show, bench.progress)
+            tasks.start_soon(progress.show, bench.progress)
             for number in range(bench.settings.repeats):
                 cause = await bench.round(arm, number)
                 if cause is not None:
                     break
             tasks.cancel_scope.cancel()
-        benching.clear()
+        progress.clear()
         return cause
 
     def _results(self, known: "Known") -> "Results":

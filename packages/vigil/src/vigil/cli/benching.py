@@ -1,7 +1,6 @@
-"""What `vigil bench` and `vigil compare` share: their options, the folder of results, and the words while they measure."""
+"""What `vigil bench` and `vigil compare` share: their options, and the folder of results."""
 
 import secrets
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -15,16 +14,11 @@ from vigil.bench.folder import META, read_meta
 from vigil.bench.prompts import Prompt, read
 from vigil.bench.reply import Limits
 from vigil.bench.settings import Point, Settings
-from vigil.bench.sweep import Progress
 from vigil.cli import options
-from vigil.cli.saying import mention
 from vigil.errors import UsageError, VigilError
-from vigil.screen import duration
 from vigil.store import private_folder
 
 Found = TypeVar("Found")
-FRAME_S = 0.5
-QUIET_S = 30.0
 MOST_POINTS = 64
 HIGHEST = 65536
 MOST_PROCESSES = 64
@@ -187,38 +181,3 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
             yield from _leaves(one)
         else:
             yield one
-
-
-async def show(progress: Progress, doing: Callable[[], str] | None = None) -> None:
-    """Say where it is until cancelled: one line that is redrawn in a terminal, a line now and then elsewhere."""
-    live = sys.stderr.isatty()
-    told, told_s = "", -QUIET_S
-    while True:
-        text = line_of(progress, doing() if doing else progress.doing)
-        if live:
-            print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
-        elif (progress.doing != told or time.monotonic() - told_s >= QUIET_S) and text:
-            mention(text)
-            told, told_s = progress.doing, time.monotonic()
-        await anyio.sleep(FRAME_S)
-
-
-def clear() -> None:
-    """Take the redrawn line away."""
-    if sys.stderr.isatty():
-        print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
-
-
-def line_of(progress: Progress, doing: str) -> str:
-    """Return where it is, in one line."""
-    if not doing:
-        return ""
-    parts = [f"[{progress.done}/{progress.total}]", doing]
-    drive = progress.drive
-    if drive is not None:
-        tokens = sum(drive.bins[-20:]) / 2 if drive.bins else 0
-        state = "steady" if drive.steady else "warming up"
-        parts.append(f"{state}, {len(drive.replies)} answers, {tokens:.0f} events/s")
-    if left_s := progress.left_s:
-        parts.append(f"about {duration(left_s)} left")
-    return "  ".join(parts)
