@@ -267,7 +267,8 @@ class EditedFile(msgspec.Struct, frozen=True, kw_only=True):
 class LoadedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that processes `pids` have loaded. `stale`: those that loaded something else than is on disk now.
 
-    `asked`: the names by which it was asked for. `unsure`: a compiled file, of which it cannot be told when it changed.
+    `asked`: the names by which it was asked for. `unsure`: nobody saw it being read (it is compiled, or the program itself), and it
+    was touched since the start. No `modules`: it was read, or stood on a stack, and is the file of no module.
     """
 
     path: str
@@ -288,7 +289,7 @@ class Stray(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveClass(msgspec.Struct, frozen=True, kw_only=True):
-    """How many instances of a class one process has. `frozen`: it keeps objects where not all of them can be listed."""
+    """How many instances of a class one process has. `frozen`: not all of its objects can be listed."""
 
     name: str
     pid: int

@@ -11,7 +11,7 @@ from vigil.engine_table import EngineTable
 from vigil.engines import find
 from vigil.facts import Arguments, Attested, Value
 from vigil.observer.redact import is_secret_name
-from vigil.verdict.expected import plain_name, same_value, settings_named, shown_value
+from vigil.verdict.settings import plain_name, same_value, settings_named, shown_value
 
 ALIASES: dict[str, dict[str, str]] = {
     "sglang": {
