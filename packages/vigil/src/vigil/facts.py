@@ -267,8 +267,8 @@ class EditedFile(msgspec.Struct, frozen=True, kw_only=True):
 class LoadedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that processes `pids` have loaded. `stale`: those that loaded something else than is on disk now.
 
-    `asked`: the names by which it was asked for. `unsure`: nobody saw it being read (it is compiled, or the program itself), and it
-    was touched since the start. No `modules`: it was read, or stood on a stack, and is the file of no module.
+    `asked`: the names by which it was asked for. `unsure`: nobody saw it being read (it is compiled, or the program itself), and
+    it was touched since the start. No `modules`: it was read, or stood on a stack, and is no module.
     """
 
     path: str

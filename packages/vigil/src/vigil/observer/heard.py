@@ -7,11 +7,12 @@ from .account import VALUE_CHARS
 from .attesters import Answer
 from .life import ATTESTERS, state_folder
 from .named import MASK
-from .process import read_argv, read_environ
+from .process import read_argv, read_environ, read_stat
 from .redact import Redactor, is_secret_name
 from .stacks import dump, find_tool, is_python
 
 MOST_PROCESSES = 256
+STOPPED = "Tt"
 NOTHING_LOADED = "it loaded nothing of the engine"
 _WORDS = {
     "silent": "it did not answer in time: it holds its interpreter, or hangs",
@@ -44,7 +45,10 @@ def processes(
 
 
 def _place_of(pid: int) -> str:
-    """Return where a process that does not answer stands, where py-spy is there to see it: it needs no answer."""
+    """Return where a process that does not answer stands: whether it was stopped, and what py-spy sees, which needs no answer."""
+    stat = read_stat(pid)
+    if stat is not None and stat.state in STOPPED:
+        return "; it is stopped, by a signal or a debugger"
     tool = find_tool(pid)
     frames = dump(tool, pid)[0] if tool else []
     return "; py-spy sees it in %s" % frames[0] if frames else ""
