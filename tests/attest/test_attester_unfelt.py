@@ -1,5 +1,7 @@
 """What a program must not feel of the attester in it: its threads, signals, sockets, variables, interpreters and heaps."""
 
+import hashlib
+import os
 import select
 import shutil
 import signal
@@ -10,6 +12,9 @@ from typing import Any
 
 import pytest
 from children import Nursery, until
+
+from vigil.observer.attested import Order, look
+from vigil.observer.redact import Redactor
 
 IMPORTED = "import engine\n"
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
@@ -292,3 +297,49 @@ def test_attester_is_silent_under_strict_warnings(nursery: Nursery) -> None:
 
     assert answer.told["classes"]["Foo"]["alive"] == 1
     assert child.poll() is None
+
+
+# --- other namespaces, other users
+
+
+def unshared() -> bool:
+    done = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
+    return os.geteuid() == 0 and done.returncode == 0
+
+
+@pytest.mark.skipif(not unshared(), reason="no mount namespace can be made here")
+def test_file_of_a_process_that_sees_other_files_is_held_against_its_own(nursery: Nursery) -> None:
+    """As in a container that keeps our variables: here lies another file under that path, or none."""
+    patched = nursery.module("inside/worker.py", "x = 1  # as the container has it\n")
+    shown = nursery.module("engine/worker.py", "x = 1\n")
+    other = nursery.module("other.py", "y = 2\n")
+    script = nursery.work / "run.py"
+    script.write_text("import engine.worker, sys\nprint('ready', flush=True)\nsys.stdin.read()\n")
+    mounted = f"mount --bind {patched} {shown} && exec {sys.executable} {script}"
+    child = subprocess.Popen(
+        ["unshare", "-m", "sh", "-c", mounted],
+        env=nursery.env(of="engine"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    nursery.running.append(child)
+    assert child.stdout
+    assert child.stdout.readline() == "ready\n"
+    nursery.answers(1)
+    (nursery.folder / "attest").symlink_to(nursery.sockets)
+    order = Order(packages=("engine",), files=(str(shown), str(other)))
+    seen = look(str(nursery.folder), [(child.pid, "engine")], order, Redactor())
+    (found,) = seen["files"]
+
+    assert (found["path"], found["stale"], found["asked"]) == (str(shown), [], [str(shown)])
+    assert found["sha256"] == hashlib.sha256(patched.read_bytes()).hexdigest()[:16]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_process_that_became_another_user_is_not_said_to_have_loaded_nothing(nursery: Nursery) -> None:
+    child = nursery.start("import os\nos.setuid(65534)\n", of="engine")
+    (nursery.folder / "attest").symlink_to(nursery.sockets)
+    (told,) = look(str(nursery.folder), [(child.pid, "engine")], Order(), Redactor())["processes"]
+
+    assert told["error"].startswith("it runs as another user")

@@ -19,6 +19,7 @@ from .heard import processes
 from .life import ATTESTERS
 from .process import read_bytes
 from .redact import Redactor
+from .rooted import Paths
 from .stacks import files_on, find_tool, is_python
 
 MOST_FILES = 300
@@ -105,7 +106,7 @@ def look(  # noqa: PLR0913, PLR0917 - what an account is made of
         book.look_at_stacks([pid for pid in known if is_python(pid)], files, order)
     wanted = files | {one["path"] for one in edited if one["path"]}
     found: Dict[str, Any] = {
-        "processes": processes(answers, known, redactor, launched=launched and folder is not None),
+        "processes": processes(answers, known, redactor, launched=launched and folder is not None, uid=_owner(folder)),
         "edited": edited,
         "files": book.files(wanted, set(order.modules)),
         "strays": book.strays(edited),
@@ -153,6 +154,13 @@ def _edited(folder: Optional[str]) -> List[Dict[str, Any]]:
         return []
 
 
+def _owner(folder: Optional[str]) -> Optional[int]:
+    try:
+        return os.stat(folder).st_uid if folder else None
+    except OSError:
+        return None
+
+
 def _began_wall_s(folder: Optional[str]) -> Optional[float]:
     """Return when the start began, by the clock of its host."""
     data = read_bytes(os.path.join(folder, "life.json"), SNAPSHOT_BYTES) if folder else None
@@ -177,7 +185,8 @@ class _Book:
         self._began_wall_s = began_wall_s
         self._files: Dict[str, Dict[str, Any]] = {}
         self._of_module: Dict[str, Set[str]] = {}
-        self._real: Dict[str, str] = {}
+        self._paths = Paths()
+        self._now: Dict[str, Tuple[Optional[Tuple[float, int]], float]] = {}
         self._on_stacks: Set[str] = set()
         self.classes: List[Dict[str, Any]] = []
         self.arguments: List[Dict[str, Any]] = []
@@ -186,7 +195,7 @@ class _Book:
         """Take one process's answer in, as far as it has the right form."""
         modules = answer.told.get("modules")
         for one in modules if isinstance(modules, list) else ():
-            if _is_module(one) and self._matters(one[0], one[1]):
+            if _is_module(one) and self._matters(answer.pid, one[0], one[1]):
                 self._take_module(answer.pid, *one)
         classes = answer.told.get("classes")
         for name, told in classes.items() if isinstance(classes, dict) else ():
@@ -206,36 +215,29 @@ class _Book:
     def _take_module(self, pid: int, name: str, file: str, mtime: Any, size: Any) -> None:
         if "\0" in file:
             return
-        path = self._real_path(file)
+        path = self._paths.real(pid, file)
+        place = self._paths.root(pid) + path
         entry = self._files.setdefault(
-            path, {"path": path, "modules": set(), "pids": set(), "stale": set(), "unsure": True}
+            path, {"path": path, "place": place, "modules": set(), "pids": set(), "stale": set(), "unsure": True}
         )
         entry["modules"].update([name] if name else [])
         entry["pids"].add(pid)
         self._of_module.setdefault(name, set()).add(path)
-        if "now" not in entry:
-            entry["now"], entry["touched_s"] = _stat(path)
-        if self._began_wall_s is not None and entry["touched_s"] < self._began_wall_s - CLOCK_SLACK_S:
+        if place not in self._now:
+            self._now[place] = _stat(place)
+        now, touched_s = self._now[place]
+        if self._began_wall_s is not None and touched_s < self._began_wall_s - CLOCK_SLACK_S:
             entry["unsure"] = False
         if isinstance(size, int):
             entry["unsure"] = False
-            if entry["now"] != (mtime, size):
+            if now != (mtime, size):
                 entry["stale"].add(pid)
 
-    def _matters(self, name: str, file: str) -> bool:
+    def _matters(self, pid: int, name: str, file: str) -> bool:
         """Say whether a module is one that was asked for: where files were, every one of a process is told."""
         if name.partition(".")[0] in self._packages or name in self._modules:
             return True
-        return bool(self._asked) and "\0" not in file and self._real_path(file) in self._asked.values()
-
-    def _real_path(self, file: str) -> str:
-        """Return where a path leads; the folders' part of it is asked once."""
-        folder, slash, name = file.rpartition("/")
-        home = self._real.get(folder)
-        if home is None:
-            home = self._real[folder] = os.path.realpath(folder + slash)
-        path = os.path.join(home, name)
-        return os.path.realpath(path) if os.path.islink(path) else path
+        return bool(self._asked) and "\0" not in file and self._paths.real(pid, file) in self._asked.values()
 
     def look_at_stacks(self, pids: List[int], files: Set[str], order: Order) -> None:
         """Take in what of the wanted files, and of the engine, stands on a stack at this moment, where py-spy can see it."""
@@ -279,7 +281,7 @@ class _Book:
             "stale": sorted(entry["stale"]),
             "asked": [name for name, path in self._asked.items() if path == entry["path"]],
             "unsure": entry["unsure"],
-            "sha256": _sha256(entry["path"]),
+            "sha256": _sha256(entry["place"]),
         }
 
     def strays(self, edited: List[Dict[str, Any]]) -> List[Dict[str, Any]]:

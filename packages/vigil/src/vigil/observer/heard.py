@@ -1,7 +1,7 @@
 """Who of a server's Python processes said what it runs, and why the others did not."""
 
 import os
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from .account import VALUE_CHARS
 from .attesters import Answer
@@ -23,9 +23,12 @@ _WORDS = {
 
 
 def processes(
-    answers: List[Answer], known: Dict[int, str], redactor: Redactor, *, launched: bool
+    answers: List[Answer], known: Dict[int, str], redactor: Redactor, *, launched: bool, uid: Optional[int] = None
 ) -> List[Dict[str, Any]]:
-    """Return each process of the server: one that answered, or is a Python and did not, and why not."""
+    """Return each process of the server: one that answered, or is a Python and did not, and why not.
+
+    `uid`: of the user whose sockets are asked.
+    """
     answered = {answer.pid: answer for answer in answers}
     found = []
     for pid in [*(pid for pid in known if pid not in answered), *answered][:MOST_PROCESSES]:
@@ -33,7 +36,7 @@ def processes(
         title = known.get(pid) or " ".join(read_argv(pid))
         if not title:
             continue  # it ended meanwhile
-        error = _why_silent(pid, launched=launched) if answer is None else _WORDS.get(answer.error, "")
+        error = _why_silent(pid, uid, launched=launched) if answer is None else _WORDS.get(answer.error, "")
         if answer is not None and answer.error == "silent":
             error += _place_of(pid)
         if answer is None and not error:
@@ -54,7 +57,7 @@ def _place_of(pid: int) -> str:
     return "; py-spy sees it in %s" % frames[0] if frames else ""
 
 
-def _why_silent(pid: int, *, launched: bool) -> str:
+def _why_silent(pid: int, uid: Optional[int], *, launched: bool) -> str:
     """Return why a process has no attester; "" where it is no Python."""
     if not is_python(pid):
         return ""
@@ -64,7 +67,16 @@ def _why_silent(pid: int, *, launched: bool) -> str:
         return "it was not given the attester (its environment was replaced, or overwritten by its title)"
     if _ignores_path(read_argv(pid)):
         return "it ignores PYTHONPATH, or has no site module (-I, -E, -S)"
+    if uid is not None and _uid_of(pid) not in (uid, None):
+        return "it runs as another user, who cannot open a socket for its attester"
     return _why_hidden(dict(read_environ(pid)).get("PYTHONPATH", "")) or NOTHING_LOADED
+
+
+def _uid_of(pid: int) -> Optional[int]:
+    try:
+        return os.stat("/proc/%d" % pid).st_uid
+    except OSError:
+        return None
 
 
 def _ignores_path(argv: Sequence[str]) -> bool:
