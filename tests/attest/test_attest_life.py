@@ -250,6 +250,19 @@ def test_file_that_cannot_be_loaded_is_refused_before_the_start(place: Place, na
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_address_at_which_nothing_answers_is_one_line(place: Place) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "vigil", "show", f"http://127.0.0.1:{place.port}", "--args"],
+        env=place.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert "says what it runs" in done.stderr
+
+
 def test_nonsense_to_expect_is_one_line(place: Place) -> None:
     code, out = place.vigil("up", "--expect", "klass=X", "--", "true")
 

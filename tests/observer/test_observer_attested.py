@@ -1,6 +1,7 @@
 """The attesters' answers put together: hostile ones, a hostile snapshot, secrets, and processes that say nothing."""
 
 import json
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from vigil.facts import Attested
+from vigil.observer import attesters
 from vigil.observer.account import account, flat
 from vigil.observer.attested import Order, look
 from vigil.observer.attesters import ask
@@ -177,6 +179,18 @@ def test_names_that_ended_processes_left_do_not_crowd_out_who_lives(
     (start / "attest" / "10.sock").rename(start / "attest" / "99999.sock")
 
     assert [one.error for one in ask(str(start / "attest"), {})] == [""]
+
+
+def test_processes_beyond_those_that_are_asked_are_said_not_to_be(
+    start: Path, answering: Callable[[bytes], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(told(modules=[]))
+    answering(told(modules=[]))
+    (start / "attest" / "11.sock").rename(start / "attest" / f"{os.getpid()}.sock")
+    monkeypatch.setattr(attesters, "MOST_TALKS", 1)
+    answers = ask(str(start / "attest"), {})
+
+    assert sorted(one.error for one in answers) == ["", "many"]
 
 
 def test_link_to_a_socket_of_something_else_is_not_followed(start: Path) -> None:

@@ -22,7 +22,7 @@ CREDENTIALS_BYTES = 12
 
 
 class Answer(NamedTuple):
-    """What one process said; `error` in its place: "silent", "gone", "foreign" or "broken"."""
+    """What one process said; `error` in its place: "silent", "gone", "foreign", "broken", or "many" where there are too many."""
 
     pid: int
     told: Dict[str, Any]
@@ -68,7 +68,8 @@ def ask(folder: str, request: Dict[str, Any], patience_s: float = ANSWER_S) -> L
         owner = os.fstat(handle).st_uid
         for name in _names(handle):
             if len(talks) >= MOST_TALKS:
-                break
+                answers += _unasked(name)
+                continue
             talk, answer = _connect("/proc/self/fd/%d/%s" % (handle, name), (owner, os.geteuid()), line)
             if answer is not None:
                 answers.append(answer)
@@ -78,6 +79,13 @@ def ask(folder: str, request: Dict[str, Any], patience_s: float = ANSWER_S) -> L
         os.close(handle)
     answers += _hear(talks, time.monotonic() + patience_s)
     return sorted(answers, key=lambda one: one.pid)
+
+
+def _unasked(name: str) -> List[Answer]:
+    """Return that one process is not asked, where it lives."""
+    pid = name.partition(".")[0]
+    alive = pid.isascii() and pid.isdigit() and os.path.exists("/proc/" + pid)
+    return [Answer(int(pid), {}, "many")] if alive else []
 
 
 def _names(handle: int) -> List[str]:
@@ -111,7 +119,9 @@ def _connect(path: str, owners: Tuple[int, ...], request: bytes) -> Tuple[Option
     if uid not in owners:
         line.close()
         return None, Answer(pid, {}, "foreign")
-    return _Talk(line, pid, request), None
+    talk = _Talk(line, pid, request)
+    answer = talk.go_on()  # at once: among hundreds, a process would wait in vain for its request
+    return (talk, None) if answer is None else (None, answer)
 
 
 def _hear(talks: List[_Talk], until_s: float) -> List[Answer]:

@@ -19,6 +19,7 @@ _WORDS = {
     "gone": "it closed without an answer",
     "foreign": "another user's program listens at its socket",
     "broken": "what it answered is no account",
+    "many": "it was not asked: there are too many processes",
 }
 
 
@@ -31,7 +32,10 @@ def processes(
     """
     answered = {answer.pid: answer for answer in answers}
     found = []
-    for pid in [*(pid for pid in known if pid not in answered), *answered][:MOST_PROCESSES]:
+    order = sorted(
+        answered, key=lambda one: not answered[one].error
+    )  # where not all fit, who said nothing must be told
+    for pid in [*(pid for pid in known if pid not in answered), *order][:MOST_PROCESSES]:
         answer = answered.get(pid)
         title = known.get(pid) or " ".join(read_argv(pid))
         if not title:
