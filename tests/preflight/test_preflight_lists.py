@@ -13,7 +13,10 @@ import pytest
 from preflight.hosts import host_of
 from preflight.lists import Case, cases
 from vigil.plan import Plan
-from vigil.preflight import Command, Report, Sight, examine
+from vigil.preflight.command import Command
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Report
+from vigil.preflight.sight import Sight
 from vigil.scout import desk
 from vigil.supervise.ahead import command_of, question_of, sight_of
 

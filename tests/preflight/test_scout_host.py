@@ -11,7 +11,8 @@ import pytest
 
 from engine_homes import make_home, site_of
 from vigil.plan import Plan
-from vigil.preflight import Finding, Report, Severity, examine
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Finding, Report, Severity
 from vigil.scout import desk, machine, weights
 from vigil.supervise.ahead import command_of, question_of, sight_of
 

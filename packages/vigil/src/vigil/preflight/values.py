@@ -10,6 +10,7 @@ from vigil.preflight.seen_parser import FlagSpec
 
 SHOWN = 14
 CLOSE = 0.84
+FROM_A_VARIABLE = "a variable that is not set leaves that behind, and `set -u` in a script names it"
 _KINDS = {
     "int": "a whole number",
     "stoi": "a whole number",
@@ -36,6 +37,7 @@ def about_value(problem: Problem, held: Held) -> Finding:
     else:
         text = f"{problem.name} wants {_KINDS.get(spec.type or '', spec.type)}, and {problem.value!r} is none"
         edits = _number(problem, spec, command)
+        advice = "" if (problem.value or "").strip() else f"Give it one, or leave it out: {FROM_A_VARIABLE}."
     return Finding(
         code="FLAG002",
         severity=Severity.FATAL if sure else Severity.WARNING,
@@ -53,7 +55,9 @@ def _no_value(problem: Problem, spec: FlagSpec, command: Command) -> tuple[str, 
     told = {"1": "a value", "+": "one value or more"}.get(spec.nargs, f"{spec.nargs} values")
     following = command.words[(problem.at or 0) + 1] if (problem.at or 0) + 1 < len(command.words) else ""
     behind = f": the next word, {following}, is a flag itself" if following.startswith("-") else ""
-    advice = f"Where {following} is the value, write {problem.name}={following}." if _may_be_value(following) else ""
+    advice = f"Give it one, or leave it out: {FROM_A_VARIABLE}."
+    if _may_be_value(following):
+        advice = f"Where {following} is the value, write {problem.name}={following}."
     return f"{problem.name} wants {told}{kind}, and none follows{behind}", advice
 
 
