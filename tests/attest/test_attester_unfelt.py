@@ -279,6 +279,14 @@ def test_file_that_was_read_and_is_no_module_is_told_without_a_name(nursery: Nur
     assert named[str(nursery.work / "engine/__init__.py")] == "engine"
 
 
+def test_module_without_a_file_is_told_where_it_was_asked_for(nursery: Nursery) -> None:
+    nursery.module("engine/layers/norm.py")
+    nursery.start("import engine.layers.norm\n", of="engine")
+    (answer,) = nursery.answers(1, packages=["engine"], modules=["engine.layers", "sys"])
+
+    assert [one[:2] for one in answer.told["modules"] if not one[1]] == [["sys", ""], ["engine.layers", ""]]
+
+
 def test_busy_interpreter_names_thousands_of_files_without_delay(nursery: Nursery) -> None:
     many = "import sys\nfor n in range(3000):\n    one = type(sys)(f'engine.m{n}')\n    one.__file__ = f'/x/m{n}.py'\n"
     nursery.module("engine/__init__.py", many + "    sys.modules[one.__name__] = one\n")

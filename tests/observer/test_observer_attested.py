@@ -160,6 +160,31 @@ def test_files_that_nobody_asked_for_are_not_told_where_a_process_tells_all(
     assert seen.files[0].modules == ()
 
 
+def test_what_is_loaded_in_place_of_what_was_asked_for_is_told(start: Path, answering: Callable[[bytes], None]) -> None:
+    names = ("engine.spec.eagle_worker_v2", "engine.spec.ngram", "engine.layers")
+    modules = [[name, f"/site/{name.replace('.', '/')}.py", 1.0, 1] for name in names]
+    answering(told(modules=modules))
+    order = Order(
+        packages=("engine",),
+        modules=("engine.spec.eagle_worker", "ngram", "engine.layers"),
+        files=("/checkout/engine/spec/ngram.py", "/checkout/other.py"),
+    )
+
+    assert fact_of(start, order).instead == {
+        "engine.spec.eagle_worker": ("engine.spec.eagle_worker_v2",),
+        "ngram": ("engine.spec.ngram",),
+        "/checkout/engine/spec/ngram.py": ("/site/engine/spec/ngram.py",),
+    }
+
+
+def test_module_without_a_file_is_loaded_all_the_same(start: Path, answering: Callable[[bytes], None]) -> None:
+    """As a folder of SGLang's without an `__init__.py`."""
+    answering(told(modules=[["engine.layers", "", None, None]]))
+    (found,) = fact_of(start, Order(packages=("engine",), modules=("engine.layers",))).files
+
+    assert (found.path, found.modules, found.stale) == ("", ("engine.layers",), ())
+
+
 def test_file_is_found_through_a_link_under_another_name(start: Path, answering: Callable[[bytes], None]) -> None:
     (start / "patch.py").write_text("x = 1\n")
     (start / "worker.py").symlink_to(start / "patch.py")

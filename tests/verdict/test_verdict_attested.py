@@ -270,6 +270,12 @@ def test_measurement_that_never_comes_is_not_known_and_so_not_met() -> None:
     assert play.verdict.expectations[0].met is None
 
 
+def test_module_that_nothing_loaded_is_told_with_what_is_loaded_instead() -> None:
+    play = served("module=a.worker").take(told(instead={"a.worker": ("a.worker_v2",)}))
+
+    assert play.verdict.expectations[0].found.endswith(", but a.worker_v2 is")
+
+
 HELPER = facts.AttestedProcess(pid=300, title="python -m helper", error="it loaded nothing of the engine")
 
 

@@ -308,12 +308,16 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attested(Fact, frozen=True, kw_only=True):
-    """The server's processes said what they really run. `error`: they could not be asked."""
+    """The server's processes said what they really run. `error`: they could not be asked.
+
+    `instead`: of modules and files that were asked for and nobody has, what is loaded and called alike.
+    """
 
     processes: tuple[AttestedProcess, ...] = ()
     edited: tuple[EditedFile, ...] = ()
     files: tuple[LoadedFile, ...] = ()
     strays: tuple[Stray, ...] = ()
+    instead: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     classes: tuple[LiveClass, ...] = ()
     arguments: tuple[Arguments, ...] = ()
     served: Arguments | None = None

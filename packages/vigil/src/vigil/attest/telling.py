@@ -58,12 +58,15 @@ def _modules(
 ) -> "Iterator[List[Any]]":
     """Yield name, file, and time and size of it when it was loaded (None: not seen, as of a compiled module).
 
-    No name: it was read, and is the file of no module now. Its import failed, or it was run by other means.
+    No name: it was read, and is the file of no module now. Its import failed, or it was run by other means. No file: a
+    module that has none, as one that is built in, or a folder without an `__init__.py`.
     """
     told = set()
     for name, inside in finding.modules():
         file = inside.get("__file__")
         if type(file) is not str:
+            if name in names:
+                yield [name, "", None, None]
             continue
         if every or name.partition(".")[0] in packages or name in names:
             told.add(file)

@@ -13,6 +13,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from .account import VALUE_CHARS, account, flat
+from .alike import files_alike, modules_alike
 from .attesters import Answer, ask
 from .exchange import Target
 from .heard import processes
@@ -110,6 +111,7 @@ def look(  # noqa: PLR0913, PLR0917 - what an account is made of
         "edited": edited,
         "files": book.files(wanted, set(order.modules)),
         "strays": book.strays(edited),
+        "instead": book.instead(set(order.modules), asked),
         "classes": book.classes,
         "arguments": book.arguments,
     }
@@ -182,6 +184,7 @@ class _Book:
         self._redactor = redactor
         self._asked = asked
         self._packages, self._modules = set(request["packages"]), set(request["modules"])
+        self._bases = {os.path.basename(path) for path in (*asked, *asked.values())}
         self._began_wall_s = began_wall_s
         self._files: Dict[str, Dict[str, Any]] = {}
         self._of_module: Dict[str, Set[str]] = {}
@@ -215,14 +218,15 @@ class _Book:
     def _take_module(self, pid: int, name: str, file: str, mtime: Any, size: Any) -> None:
         if "\0" in file:
             return
-        path = self._paths.real(pid, file)
+        path = self._paths.real(pid, file) if file else ""
         place = self._paths.root(pid) + path
         entry = self._files.setdefault(
-            path, {"path": path, "place": place, "modules": set(), "pids": set(), "stale": set(), "unsure": True}
+            path or name,
+            {"path": path, "place": place, "modules": set(), "pids": set(), "stale": set(), "unsure": True},
         )
         entry["modules"].update([name] if name else [])
         entry["pids"].add(pid)
-        self._of_module.setdefault(name, set()).add(path)
+        self._of_module.setdefault(name, set()).add(path or name)
         if place not in self._now:
             self._now[place] = _stat(place)
         now, touched_s = self._now[place]
@@ -237,7 +241,9 @@ class _Book:
         """Say whether a module is one that was asked for: where files were, every one of a process is told."""
         if name.partition(".")[0] in self._packages or name in self._modules:
             return True
-        return bool(self._asked) and "\0" not in file and self._paths.real(pid, file) in self._asked.values()
+        if not file or "\0" in file or not self._asked:
+            return False
+        return os.path.basename(file) in self._bases or self._paths.real(pid, file) in self._asked.values()
 
     def look_at_stacks(self, pids: List[int], files: Set[str], order: Order) -> None:
         """Take in what of the wanted files, and of the engine, stands on a stack at this moment, where py-spy can see it."""
@@ -276,13 +282,21 @@ class _Book:
     def _told(self, entry: Dict[str, Any]) -> Dict[str, Any]:
         return {
             "path": self._redactor.clean(entry["path"]),
-            "modules": sorted(entry["modules"])[:5],
+            "modules": sorted(entry["modules"], key=lambda one: (one not in self._modules, one))[:5],
             "pids": sorted(entry["pids"]),
             "stale": sorted(entry["stale"]),
             "asked": [name for name, path in self._asked.items() if path == entry["path"]],
             "unsure": entry["unsure"],
             "sha256": _sha256(entry["place"]),
         }
+
+    def instead(self, modules: Set[str], asked: Dict[str, str]) -> Dict[str, List[str]]:
+        """Return of each module or file that was asked for and nobody has: what is loaded and called alike."""
+        found = {name: modules_alike(name, self._of_module) for name in modules if name not in self._of_module}
+        for name, path in asked.items():
+            if path not in self._files:
+                found[name] = files_alike(path, self._files)
+        return {name: [self._redactor.clean(one) for one in alike] for name, alike in found.items() if alike}
 
     def strays(self, edited: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
         """Return the packages with edited files that are loaded from elsewhere: the edits are in a copy that nobody uses."""

@@ -75,13 +75,14 @@ def _answered(seen: Attested) -> list[AttestedProcess]:
     return [one for one in seen.processes if not one.error]
 
 
-def _loaded(pids: set[int], seen: Attested) -> Judged:
-    """Judge who loaded something: of ranks of one kind all must have, or none of them."""
+def _loaded(pids: set[int], seen: Attested, name: str) -> Judged:
+    """Judge who loaded something: of ranks of one kind all must have, or none of them; where nobody has, tell what is instead."""
     answered = _answered(seen)
     have = [one for one in answered if one.pid in pids]
     lack = [one for one in answered if one.pid not in pids and kind(one) in {kind(other) for other in have}]
     if not have:
-        return _unless_silent(seen, f"loaded by none of {named(answered)}")
+        alike = ", ".join(seen.instead.get(name, ()))
+        return _unless_silent(seen, f"loaded by none of {named(answered)}{f', but {alike} is' if alike else ''}")
     if lack:
         return False, f"loaded by {named(have)}, and not by {named(lack)}"
     return True, f"loaded by {named(have)}"
@@ -89,7 +90,7 @@ def _loaded(pids: set[int], seen: Attested) -> Judged:
 
 def _module(wanted: Expectation, seen: Attested) -> Judged:
     pids = {pid for one in seen.files if wanted.name in one.modules for pid in one.pids}
-    return _loaded(pids, seen) if _answered(seen) else _on_stacks(pids, seen)
+    return _loaded(pids, seen, wanted.name) if _answered(seen) else _on_stacks(pids, seen)
 
 
 def _file(wanted: Expectation, seen: Attested) -> Judged:
@@ -103,7 +104,7 @@ def _file(wanted: Expectation, seen: Attested) -> Judged:
             None,
             f"read by {who}, and the file of none of its modules: its import failed, or it was run by other means",
         )
-    met, text = _loaded(set(found.pids) if found is not None else set(), seen)
+    met, text = _loaded(set(found.pids) if found is not None else set(), seen, wanted.name)
     if found is not None and found.stale:
         old = [one for one in seen.processes if one.pid in found.stale]
         return False, f"{named(old)} loaded it before it changed on disk: restart the server to run what is there now"
