@@ -360,6 +360,14 @@ def test_expectations_of_a_server_that_died_are_not_told() -> None:
     assert play.verdict.expectations == ()
 
 
+@pytest.mark.parametrize("text", ["file=/\udcff.py", "module=a\nb", "class=\x1b[31m", "arg.x=\u202e"])
+def test_what_cannot_be_printed_cannot_be_expected(text: str) -> None:
+    """Bytes that are no text could not even be kept; the rest would break the one line that tells of it."""
+    with pytest.raises(ValueError, match="cannot be printed") as refused:
+        read_expectation(text)
+    assert str(refused.value).isprintable()
+
+
 @pytest.mark.parametrize(
     "text",
     [

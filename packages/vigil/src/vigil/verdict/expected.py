@@ -31,6 +31,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_expectation(text: str) -> Expectation:
     """Return what a text expects; raise `ValueError` with one line for what is no expectation."""
+    if not text.isprintable():
+        raise ValueError(f"{ascii(text)[:80]} is nothing that can be expected: it holds what cannot be printed")
     if text == "speculation":
         return Expectation(what="speculation", text=text)
     left, equals, right = text.partition("=")
