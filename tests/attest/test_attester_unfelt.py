@@ -88,6 +88,20 @@ def test_subinterpreter_that_loads_an_engine_can_end(nursery: Nursery) -> None:
     assert said(child, "go") == "ended"
 
 
+@pytest.mark.parametrize("hidden", ["", "print('hidden')\n"])
+def test_subinterpreter_begins_as_it_does_without_us(nursery: Nursery, hidden: str) -> None:
+    behind = (nursery.module("hidden/sitecustomize.py", hidden).parent,) if hidden else ()
+    code = (
+        "import sys\n"
+        "try:\n    import _xxsubinterpreters as inner\nexcept ImportError:\n    import _interpreters as inner\n"
+        "one = inner.create()\ninner.run_string(one, 'import engine')\ninner.destroy(one)\n"
+    )
+    done = nursery.run(code, of="engine", behind=behind)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == 2 * ("hidden\n" if hidden else "")
+
+
 def python_of(version: str) -> str:
     found = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
     python = str(found[-1]) if found else shutil.which(f"python{version}")

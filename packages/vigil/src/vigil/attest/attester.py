@@ -28,7 +28,6 @@ FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS
 
 loaded: "Dict[str, Tuple[float, int]]" = {}
 """Source files, with time and size as the loader saw them when it read them."""
-_signal: "Any" = sys.modules["_signal"]
 _own = ""
 _folder = ""
 _marks: "Tuple[str, ...]" = ()
@@ -84,6 +83,7 @@ def in_main_interpreter() -> bool:
 
     A handler may be set in the main interpreter alone, and of SIGKILL not even there: nothing is changed by asking.
     """
+    _signal: "Any" = __import__("_signal")
     try:
         _signal.signal(_signal.SIGKILL, _signal.SIG_DFL)
     except OSError:
@@ -140,6 +140,7 @@ def _serve() -> None:
 
 def _leave_signals_alone() -> None:
     """Take no signal that is meant for the process: one that waits for it by `sigwait` must get it."""
+    _signal: "Any" = __import__("_signal")
     faults = {getattr(_signal, name) for name in FAULTS if hasattr(_signal, name)}
     _signal.pthread_sigmask(_signal.SIG_BLOCK, set(_signal.valid_signals()) - faults)
 
