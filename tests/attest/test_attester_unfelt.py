@@ -277,6 +277,33 @@ def test_instances_that_the_collector_does_not_know_may_be_there(nursery: Nurser
     assert answer.told["classes"]["Request"] == {"defined": True, "alive": 0, "frozen": True}
 
 
+def test_arguments_are_told_whatever_kind_of_record_they_are(nursery: Nursery) -> None:
+    """SGLang 0.5.23 has a `msgspec.Struct` with a `__dict__` beside it, older ones a dataclass; vLLM dataclasses in one."""
+    nursery.module(
+        "engine/__init__.py",
+        "import dataclasses, msgspec\n"
+        "class Struct(msgspec.Struct, dict=True):\n    port: int = 1\n    name: str = 'a'\n"
+        "@dataclasses.dataclass\nclass Outer:\n    struct: Struct\n    size: int = 2\n"
+        "kept = Struct(port=7)\nkept.noted = True\nkept._resolved_overrides = [('step', {'name': 'b'})]\n"
+        "outer = Outer(kept)\n",
+    )
+    nursery.start(IMPORTED, of="engine")
+    told = [
+        nursery.answers(1, arguments=["Struct", "Outer"], roots=[root])[0].told["arguments"]["values"]
+        for root in ("engine:kept", "engine:outer")
+    ]
+
+    assert told == [{"port": 7, "name": "b"}, {"struct.port": 7, "struct.name": "b", "size": 2}]
+
+
+def test_struct_whose_fields_hold_nothing_may_be_there_unlisted(nursery: Nursery) -> None:
+    nursery.module("engine/__init__.py", "import msgspec\nclass Request(msgspec.Struct):\n    n: int = 1\n")
+    nursery.start(IMPORTED, of="engine")
+    (answer,) = nursery.answers(1, classes=["Request"])
+
+    assert answer.told["classes"]["Request"]["frozen"] is True
+
+
 def test_file_that_was_read_and_is_no_module_is_told_without_a_name(nursery: Nursery) -> None:
     failed = nursery.module("engine/failed.py", "1/0\n")
     run = nursery.module("plugin.py", "x = 1\n")

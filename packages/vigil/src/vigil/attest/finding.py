@@ -64,6 +64,13 @@ def inside(thing: "Any") -> "Optional[Dict[str, Any]]":
     return held if type(held) is dict else None
 
 
+def struct_fields(kind: type) -> "Tuple[Any, ...]":
+    """Return the names of the fields of a `msgspec.Struct`, as SGLang 0.5.23 has its arguments: its metaclass has them, in C."""
+    slot = of_type(type(kind), "__struct_fields__")
+    found = slot.__get__(kind) if any(type(slot) is one for one in _SLOTS) else ()
+    return found if type(found) is tuple else ()
+
+
 def module_of(kind: type) -> str:
     """Return the name of the module that a class says it is of."""
     try:
@@ -120,7 +127,7 @@ def _count(thing: "Any", wanted: "Dict[str, Set[int]]", seen: "Dict[str, Set[int
 
 def _may_be_untracked(kind: type) -> bool:
     """Say whether the collector may not know of an instance: a `msgspec.Struct`, as vLLM's requests are, or one made in C."""
-    return not _flags(kind) & HAVE_GC or of_type(kind, "__struct_fields__") is not None
+    return not _flags(kind) & HAVE_GC or bool(struct_fields(kind))
 
 
 def classes(name: str) -> "List[type]":

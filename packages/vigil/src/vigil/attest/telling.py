@@ -134,11 +134,8 @@ def _values(thing: "Any", depth: int = 0) -> "Dict[str, Any]":
 
 def _fields(kind: type) -> "Any":
     """Return the names of the fields of a dataclass, or of a `msgspec.Struct`; else nothing."""
-    for name in ("__struct_fields__", "__dataclass_fields__"):
-        found = finding.of_type(kind, name)
-        if type(found) in (tuple, dict):
-            return found
-    return ()
+    found = finding.of_type(kind, "__dataclass_fields__")
+    return finding.struct_fields(kind) or (found if type(found) is dict else ())
 
 
 def _slot(thing: "Any", name: str) -> "Any":
