@@ -19,14 +19,14 @@ from vigil.supervise.ahead import command_of, question_of, sight_of
 def report(case: Case, here: Path) -> Report:
     """Put one case through all checks."""
     case.make(here)
-    plan = Plan(command=case.words(here), env=case.env, cwd=str(here))
+    plan = Plan(command=case.words(here), env=case.variables(here), cwd=str(here))
     command = msgspec.structs.replace(command_of(plan), version=case.version)
     return examine(command, sight(case, plan, command))
 
 
 def sight(case: Case, plan: Plan, command: Command) -> Sight:
     """Return what the scout sees of the case's folders, on a plain host; a case without any speaks of no folder."""
-    if not (case.files or case.tensors or case.look):
+    if not (case.files or case.tensors or case.gguf or case.look):
         return Sight(host=host_of(case.host, case.version))
     asked = {**question_of(plan, command, deep=False), "parts": ["models"]}
     seen = desk.answer(desk.question_of(asked), ["models"])

@@ -171,9 +171,9 @@ def test_a_command_in_a_container_has_no_models_here(tmp_path: Path) -> None:
 def test_a_repository_knows_of_tokens_and_of_being_offline_without_telling_a_secret(tmp_path: Path) -> None:
     given = {"what": "model", "given": "meta-llama/Llama-3.1-8B"}
     seen = asked(given, cwd=tmp_path, env={"HF_TOKEN": "hf_secretsecretsecret", "HF_HUB_OFFLINE": "1"})[0]
-    assert (seen["repository"], seen["token"], seen["offline"]) == (True, True, "HF_HUB_OFFLINE=1")
+    assert (seen["repository"], seen["hub"]["token"], seen["offline"]) == (True, True, "HF_HUB_OFFLINE=1")
     assert "hf_secret" not in json.dumps(seen)
-    assert not asked(given, cwd=tmp_path)[0]["token"]
+    assert not asked(given, cwd=tmp_path)[0]["hub"]["token"]
 
 
 def test_a_map_of_a_draft_is_told_by_its_range_and_by_what_it_leads_to(model: Path) -> None:

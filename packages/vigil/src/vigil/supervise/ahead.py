@@ -82,6 +82,7 @@ def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
         "words": list(command.words),
         "own": list(command.words[command.own : command.end]),
         "env": plan.env,
+        "assigned": {name: value for name, value in command.env.items() if plan.env.get(name) != value},
         "cwd": plan.cwd,
         "models": kept["models"],
         "packages": kept["packages"],
