@@ -232,8 +232,17 @@ def expectations(texts: list[str] | None, on: str | None, reach: str | None) -> 
             raise UsageError(f"--expect {error}") from error
         if one.what == "file" and (on or reach) and not one.name.startswith("/"):
             raise UsageError(f"--expect {text[:80]!r}: give the whole path of a file on another host")
-        found.append(f"file={absolute(one.name, on, reach)}" if one.what == "file" else text)
+        found.append(f"file={_file_here(one.name, on, reach)}" if one.what == "file" else text)
     return tuple(found)
+
+
+def _file_here(path: str, on: str | None, reach: str | None) -> str:
+    """Return the whole path of a file; on this machine it must be there, before minutes go by until nothing loaded it."""
+    whole = absolute(path, on, reach)
+    if not (on or reach) and not Path(whole).is_file():
+        wrong = "it is no file" if Path(whole).exists() else "there is no such file"
+        raise UsageError(f"--expect file={path[:200]!r}: {wrong}")
+    return whole
 
 
 def engine_name(name: str | None) -> str | None:
