@@ -8,6 +8,7 @@ from vigil.preflight.placing import renamed
 from vigil.preflight.seen_models import ModelSeen
 
 NO_FOLDERS = ("llamacpp",)
+_FETCHED = ("-hf", "-hfr", "--hf-repo", "-hfd", "-hfrd", "--spec-draft-hf", "--hf-repo-draft")
 # Repositories whose licence must be accepted by an account: all of the first, and Gemma up to its third generation.
 GATED = ("meta-llama/", "google/gemma-2b", "google/gemma-7b", "google/gemma-2-", "google/gemma-3")
 
@@ -45,22 +46,23 @@ def _absent(command: Command, model: ModelSeen) -> Iterator[Finding]:
 
 def is_path(command: Command, model: ModelSeen) -> bool:
     """Tell whether what was given can only be a path: no repository has such a name."""
-    if command.engine == "llamacpp" and model.what in {
-        "-hf",
-        "-hfr",
-        "--hf-repo",
-        "-hfd",
-        "-hfrd",
-        "--spec-draft-hf",
-        "--hf-repo-draft",
-    }:
-        return False
     if command.engine == "llamacpp":
-        flag = next((one for one in command.flags if one.value == model.given), None)
-        return flag is None or not flag.name.startswith(("-hf", "--hf"))
+        return model.what not in _FETCHED and not _stands_for_a_repository(command, model)
     return (
         model.given.startswith(("/", "./", "../", "~", "\\")) or model.given.count("/") > 1 or model.given.endswith("/")
     )
+
+
+def _stands_for_a_repository(command: Command, model: ModelSeen) -> bool:
+    """Tell whether llama-server is told by a flag or a variable to fetch the model.
+
+    Beside a repository or a URL --model is a name: of the file in the repository, or of the file that is written (common/arg.cpp).
+    """
+    if model.what != "model":
+        return False
+    elsewhere = ("-hf", "-hfr", "--hf-repo", "--model-url", "-mu", "--docker-repo", "-dr")
+    named = any(command.env.get(name) for name in ("LLAMA_ARG_HF_REPO", "LLAMA_ARG_MODEL_URL", "LLAMA_ARG_DOCKER_REPO"))
+    return named or command.last(*elsewhere) is not None
 
 
 def _joined(given: str, name: str) -> str:
@@ -70,7 +72,7 @@ def _joined(given: str, name: str) -> str:
 
 def _unfetched(command: Command, model: ModelSeen) -> Iterator[Finding]:
     """Find what keeps a repository from being fetched that the cache does not have."""
-    if model.offline is not None:
+    if model.offline is not None and command.engine != "llamacpp":  # which reads none of these variables (common/arg.cpp)
         near = model.near_cached[0] if len(model.near_cached) == 1 else ""
         like = f" It has {', '.join(model.near_cached)}." if model.near_cached else ""
         yield Finding(

@@ -6,6 +6,7 @@ import msgspec
 
 from vigil.engines import address, find, worth_keeping
 from vigil.engines.commandline import assignments, flatten
+from vigil.engines.rewritten import rewritten
 from vigil.errors import VigilError
 from vigil.hosts import look_ahead, reach_of
 from vigil.plan import Plan
@@ -24,14 +25,22 @@ async def check(plan: Plan, *, deep: bool = False, version: str | None = None, r
     reach = reach_of(plan.on, plan.reach)
     command = msgspec.structs.replace(command_of(plan), version=version)
     if command.engine == "generic":
-        return examine(command, Sight())  # of a program that we do not know there is nothing to look for
+        return _pasted(plan, examine(command, Sight()))  # of a program that we do not know there is nothing to look for
     try:
         seen = sight_of(await look_ahead(reach, question_of(plan, command, deep=deep), timeout_s=PATIENCE_S))
     except VigilError as error:
         if reached:
             raise
         seen = Sight(troubles=(f"{reach.label} could not be looked at, the command alone was checked: {error}",))
-    return examine(command, seen)
+    return _pasted(plan, examine(command, seen))
+
+
+def _pasted(plan: Plan, report: Report) -> Report:
+    """Return a report whose corrected command is the plan's own with its changes: a shell's text stays one."""
+    if report.corrected is None:
+        return report
+    corrected = rewritten(plan.command, report.words, report.corrected)
+    return msgspec.structs.replace(report, corrected=corrected)
 
 
 def command_of(plan: Plan) -> Command:
