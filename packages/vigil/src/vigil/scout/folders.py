@@ -27,6 +27,9 @@ OTHER_KINDS = (
     "params.json", "model_index.json", "adapter_config.json", "head.pt", "config.yaml", "hparams.yaml", "consolidated.00.pth",
 )  # fmt: skip
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}\Z")
+# Words that go to another folder, or to another user's, before the engine starts.
+_MOVERS = {"cd", "pushd", "-C", "su", "runuser"}
+_MOVING = ("--chdir", "--directory", "--workdir", "--working-directory")
 _OFF = {"", "0", "false", "no", "off"}
 
 
@@ -41,7 +44,7 @@ def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
 def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.Build"]) -> Dict[str, Any]:
     given, place = str(asked.get("given") or "")[:1000], question.place
     told: Dict[str, Any] = {"what": str(asked.get("what") or "model"), "given": plain(given)}
-    path = models.find(given, asked.get("revision"), place)
+    path = models.find(given, asked.get("revision"), _where(given, question))
     if path is None:
         return {**told, "path": None, **_missing(given, question)}
     memory = Remembered(path)
@@ -56,10 +59,10 @@ def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.B
 
 def _missing(given: str, question: "Question") -> Dict[str, Any]:
     """Return why a model is not there: what lies beside its name, and whether it could be fetched."""
-    place, words = question.place, question.words
+    place = question.place
     filled = place.fill(given)
     # What a variable stands for, or where a shell goes before, may not be what we see.
-    sure = "$" not in given and "cd" not in words and "://" not in given
+    sure = "$" not in given and "://" not in given and not _moved(given, question)
     path = place.resolve(given)
     parent = os.path.dirname(path)
     while parent != "/" and not os.path.isdir(parent):
@@ -85,6 +88,18 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
         or _on(place, "SGLANG_USE_MODELSCOPE"),
         "begun": filled in cached,
     }
+
+
+def _where(given: str, question: "Question") -> Place:
+    """Return where a model's name is looked up: of one that is read in a folder that we cannot know only the cache is."""
+    return Place(question.place.env, "/dev/null") if _moved(given, question) else question.place
+
+
+def _moved(given: str, question: "Question") -> bool:
+    """Tell whether a relative path is read in another folder than ours: something before the engine goes there."""
+    before = question.words[: len(question.words) - len(question.own)] if question.own else question.words
+    goes = any(word in _MOVERS or word.startswith(_MOVING) for word in before)
+    return goes and not given.startswith("/")
 
 
 def _near(name: str, names: List[str]) -> List[str]:

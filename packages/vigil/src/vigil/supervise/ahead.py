@@ -67,6 +67,7 @@ def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
         "words": list(command.words),
         "own": list(command.words[command.own : command.end]),
         "env": plan.env,
+        "assigned": assignments(command.words[: command.own]),
         "cwd": plan.cwd,
         "models": kept["models"],
         "packages": kept["packages"],
