@@ -8,6 +8,7 @@ from vigil.preflight.placing import renamed
 from vigil.preflight.seen_models import ModelSeen
 
 NO_FOLDERS = ("llamacpp",)
+MOST_NAMED = 20  # of the parts that the scout names
 _FETCHED = ("-hf", "-hfr", "--hf-repo", "-hfd", "-hfrd", "--spec-draft-hf", "--hf-repo-draft")
 # Repositories whose licence must be accepted by an account: all of the first, and Gemma up to its third generation.
 GATED = ("meta-llama/", "google/gemma-2b", "google/gemma-7b", "google/gemma-2-", "google/gemma-3")
@@ -22,7 +23,8 @@ def check_place(command: Command, model: ModelSeen) -> Iterator[Finding]:
     elif model.kind == "file" and command.engine not in NO_FOLDERS:
         yield from _file_for_a_folder(command, model)
     for name in model.parts_missing[:1]:
-        text = f"{len(model.parts_missing)} parts of {model.given} are not there, the first is {name}."
+        count = len(model.parts_missing) if len(model.parts_missing) < MOST_NAMED else f"{MOST_NAMED} or more"
+        text = f"{count} parts of {model.given} are not there, the first is {name}."
         yield Finding(code="FILE003", severity=Severity.FATAL, text=text, advice="Fetch all parts.")
 
 
@@ -35,6 +37,8 @@ def _absent(command: Command, model: ModelSeen) -> Iterator[Finding]:
     joined = _joined(model.given, model.near[0]) if len(model.near) == 1 else ""
     where = f"{model.parent} is there" if model.parent not in {"", "/"} else "nothing of its path is there"
     like = f", and has {', '.join(model.near)}" if model.near else ""
+    if model.near and model.given.rstrip("/").rpartition("/")[2] == model.near[0]:
+        joined, where, like = "", "it is a link that leads nowhere", ""
     yield Finding(
         code="FILE001",
         severity=Severity.FATAL,

@@ -190,6 +190,8 @@ def _config(path: str, names: List[str], memory: Remembered) -> Dict[str, Any]:
     shape = shape_of(os.path.join(path, "config.json"))
     if "config.json" not in names or shape is None:
         return {"config": None, "config_trouble": None, "quantised_by": quantised}
+    if not shape.regular:
+        return {"config": None, "config_trouble": "it is no file", "config_broken": True, "quantised_by": quantised}
     found = memory.recall("config.json", shape)
     if found is None:
         found = read_config(os.path.join(path, "config.json"), shape.size)
