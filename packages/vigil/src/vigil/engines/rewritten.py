@@ -10,6 +10,7 @@ from typing import NamedTuple
 from vigil.engines.commandline import flatten, split
 
 _DEEPEST = 5
+_MOST = 2000  # words: what follows takes time with their square
 _BLANK = re.compile(r"(?:\\\n|[ \t\r])+")
 _TOKEN = re.compile(r"""\n|[;&|()]+|(?:[^\s;&|()'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")+""")
 
@@ -27,6 +28,10 @@ def rewritten(argv: Sequence[str], words: Sequence[str], changed: Sequence[str])
 
     What no change touches stays as it was written: quotes, variables, redirections, all that follows in the text.
     """
+    if tuple(argv) == tuple(words):
+        return tuple(changed)
+    if len(argv) > _MOST or len(words) > _MOST:
+        return None
     matcher = SequenceMatcher(a=list(words), b=list(changed), autojunk=False)
     changes = [
         Change(first, last, tuple(changed[start:end]))
