@@ -147,6 +147,9 @@ def _like(name: str, flags: Mapping[str, FlagSpec]) -> Meant | None:
         return None
     first, second = scored[0][0], scored[1][0] if len(scored) > 1 else 0.0
     same = len(scored) > 1 and flags[scored[0][1]] is flags[scored[1][1]]
+    swapped = [one for one in flags if sorted(one) == sorted(name)]  # --prot
+    if len(swapped) == 1 and len(name) > 4:  # noqa: PLR2004 - two letters can be anything
+        return Meant(name=swapped[0], sure=True, why=f"{swapped[0]} has the same letters")
     sure = first >= CLOSE and (same or first - second > 0.03)  # noqa: PLR2004 - two that are as near as that are a guess
     if sure and _turns_on(name) is not _turns_on(best[0]):
         return Meant(why=f"The nearest name, {best[0]}, says the opposite", others=tuple(best[1:]))
