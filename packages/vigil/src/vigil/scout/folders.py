@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CONFIG_BYTES = 1 << 20
 MOST_MODELS = 8
 MOST_NEAR = 5
+MOST_BELOW = 500
 NEAR = 0.75
 TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "merges.txt", "tekken.json",
@@ -152,9 +153,11 @@ def _file(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
 def _folder(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
     listing = shards.listing_of(path)
     names = listing.names
-    below = [
-        one for one in names if "config.json" not in names and os.path.isfile(os.path.join(path, one, "config.json"))
-    ]
+    if listing.more:  # what matters most is asked for by its name
+        there = [one for one in ("config.json", *TOKENIZERS) if os.path.lexists(os.path.join(path, one))]
+        names = sorted({*names, *there})
+    tried = [] if "config.json" in names else names[:MOST_BELOW]
+    below = [one for one in tried if os.path.isfile(os.path.join(path, one, "config.json"))]
     return {
         "kind": "folder",
         "more": listing.more,
