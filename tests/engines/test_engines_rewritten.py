@@ -21,7 +21,7 @@ def put_right(command: str, wrong: tuple[str, ...], right: tuple[str, ...]) -> s
     ("command", "wrong", "right", "expected"),
     [
         ("vllm serve m --bad 1", "--bad", "--good", "vllm serve m --good 1"),
-        ("bash -c 'vllm serve m --bad 1 2>&1 | tee \"a b\"'", "--bad", "--good", "--good 1 2>&1 | tee \"a b\"'"),
+        ("bash -c 'vllm serve m --bad 1 2>&1 | tee \"a b\"'", "--bad", "--good", '--good 1 2>&1 | tee "a b"\''),
         ("bash -lc 'source x; A=0 exec vllm serve \"m\" --bad $N'", "--bad", "--good", 'vllm serve "m" --good $N'),
         ("sh -c 'vllm serve m --bad=$N --x'", "--bad=$N", "--good=$N", 'm "--good=$N" --x'),
         ("sh -c 'vllm serve m --bad \\\n  --x 1'", "--bad", "", "m \\\n  --x 1'"),

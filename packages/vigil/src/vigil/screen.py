@@ -31,7 +31,7 @@ def plain_json(text: str) -> str:
 
 
 def json_of(value: Any) -> str:
-    """Return a value of ours as JSON, safe to print: a path that is no UTF-8 keeps its bytes as `\\udcff`, where msgspec ends."""
+    """Return a value of ours as JSON, safe to print: a path that is no UTF-8 keeps its bytes, escaped, where msgspec ends."""
     return plain_json(json.dumps(msgspec.to_builtins(value), ensure_ascii=False, separators=(",", ":")))
 
 

@@ -61,7 +61,9 @@ def _placed(argv: Sequence[str], changes: list[Change], depth: int) -> list[Chan
             return None
         is_text = [ends[at] != starts[at] + 1 or argv[at] != whole[starts[at]] for at in range(first, last + 1)]
         if is_text == [True]:
-            texts.setdefault(first, []).append(one._replace(first=one.first - starts[first], last=one.last - starts[first]))
+            texts.setdefault(first, []).append(
+                one._replace(first=one.first - starts[first], last=one.last - starts[first])
+            )
         elif any(is_text):
             return None
         else:

@@ -76,7 +76,9 @@ def _joined(given: str, name: str) -> str:
 
 def _unfetched(command: Command, model: ModelSeen) -> Iterator[Finding]:
     """Find what keeps a repository from being fetched that the cache does not have."""
-    if model.offline is not None and command.engine != "llamacpp":  # which reads none of these variables (common/arg.cpp)
+    if (
+        model.offline is not None and command.engine != "llamacpp"
+    ):  # which reads none of these variables (common/arg.cpp)
         near = model.near_cached[0] if len(model.near_cached) == 1 else ""
         like = f" It has {', '.join(model.near_cached)}." if model.near_cached else ""
         yield Finding(

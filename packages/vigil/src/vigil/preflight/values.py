@@ -1,5 +1,6 @@
 """What is wrong with a flag's value: it is missing, none of the choices, or no number."""
 
+import re
 from difflib import get_close_matches
 
 from vigil.preflight.basis import Basis, Held
@@ -10,6 +11,10 @@ from vigil.preflight.seen_parser import FlagSpec
 
 SHOWN = 14
 CLOSE = 0.84
+# What people call a dtype, and what both engines' --dtype calls it.
+_SHORT = {"bf16": "bfloat16", "fp16": "float16", "f16": "float16", "fp32": "float32", "f32": "float32"}
+_PERCENT = re.compile(r"(\d{1,2}(?:\.\d+)?)%\Z")
+_COMMA = re.compile(r"0,\d{1,6}\Z")
 _KINDS = {
     "int": "a whole number",
     "stoi": "a whole number",
@@ -78,6 +83,8 @@ def _nearest(value: str, choices: tuple[str, ...]) -> str | None:
     plain = {_plain(one): one for one in choices}
     if _plain(value) in plain:
         return plain[_plain(value)]
+    if _SHORT.get(_plain(value)) in choices:
+        return _SHORT[_plain(value)]
     found = get_close_matches(_plain(value), list(plain), 2, CLOSE)
     return plain[found[0]] if len(found) == 1 else None
 
@@ -87,10 +94,14 @@ def _plain(word: str) -> str:
 
 
 def _number(problem: Problem, spec: FlagSpec, command: Command) -> tuple[Edit, ...]:
-    """Return the change where a whole number is written as another: 8.0, or 32,768."""
-    value = (problem.value or "").replace(",", "").removesuffix(".0")
-    whole = spec.type in {"int", "stoi"} and value.isascii() and value.isdigit()
+    """Return the change where a number is written as another: 8.0, 32,768, or as a fraction 90% and 0,9."""
     written = problem.value or ""
+    if spec.type == "float" and (percent := _PERCENT.match(written)) is not None:
+        return _replaced(problem, command, f"{float(percent.group(1)) / 100:g}")
+    if spec.type == "float" and _COMMA.match(written):
+        return _replaced(problem, command, written.replace(",", "."))
+    value = written.replace(",", "").removesuffix(".0")
+    whole = spec.type in {"int", "stoi", "size"} and value.isascii() and value.isdigit()
     sure = whole and (written == f"{value}.0" or written == f"{int(value):,}")
     return _replaced(problem, command, value) if sure else ()
 

@@ -42,7 +42,9 @@ def main(request: Dict[str, Any]) -> None:
 def question_of(request: Dict[str, Any]) -> Question:
     """Return the question that a request asks; what is missing in it is empty."""
     env = {**os.environ, **{str(name): str(value) for name, value in (request.get("env") or {}).items()}}
-    for name, value in (request.get("assigned") or {}).items():  # by words of the command, whose variables a shell fills in
+    for name, value in (
+        request.get("assigned") or {}
+    ).items():  # by words of the command, whose variables a shell fills in
         env[str(name)] = Place(env, "/").fill(str(value))
     return Question(
         engine=str(request.get("engine") or "generic"),

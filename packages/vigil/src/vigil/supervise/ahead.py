@@ -14,6 +14,7 @@ from vigil.preflight import Command, Report, Sight, examine
 from vigil.supervise.session import table_of
 
 PATIENCE_S = 60.0
+UNKNOWN = "no start of SGLang, vLLM or llama-server is seen in this command: nothing of it was checked"
 
 
 async def check(plan: Plan, *, deep: bool = False, version: str | None = None, reached: bool = False) -> Report:
@@ -25,7 +26,7 @@ async def check(plan: Plan, *, deep: bool = False, version: str | None = None, r
     reach = reach_of(plan.on, plan.reach)
     command = msgspec.structs.replace(command_of(plan), version=version)
     if command.engine == "generic":
-        return _pasted(plan, examine(command, Sight()))  # of a program that we do not know there is nothing to look for
+        return _pasted(plan, examine(command, Sight(troubles=(UNKNOWN,))))
     try:
         seen = sight_of(await look_ahead(reach, question_of(plan, command, deep=deep), timeout_s=PATIENCE_S))
     except VigilError as error:
