@@ -60,7 +60,7 @@ def is_path(command: Command, model: ModelSeen) -> bool:
 def _stands_for_a_repository(command: Command, model: ModelSeen) -> bool:
     """Tell whether llama-server is told by a flag or a variable to fetch the model.
 
-    Beside a repository or a URL --model is a name: of the file in the repository, or of the file that is written (common/arg.cpp).
+    Beside a repository or a URL --model is a name: of a file in the repository, or of the file to be written (common/arg.cpp).
     """
     if model.what != "model":
         return False

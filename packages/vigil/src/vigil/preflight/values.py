@@ -7,12 +7,14 @@ from vigil.preflight.basis import Basis, Held
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Edit, Finding, Severity
 from vigil.preflight.grammar import Problem, Wrong
+from vigil.preflight.releases import numbers_of
 from vigil.preflight.seen_parser import FlagSpec
 
 SHOWN = 14
 CLOSE = 0.84
 # What people call a dtype, and what both engines' --dtype calls it.
 _SHORT = {"bf16": "bfloat16", "fp16": "float16", "f16": "float16", "fp32": "float32", "f32": "float32"}
+_PAIRS = re.compile(r"\w+=\d+(?:,\w+=\d+)*\Z")
 _PERCENT = re.compile(r"(\d{1,2}(?:\.\d+)?)%\Z")
 _COMMA = re.compile(r"0,\d{1,6}\Z")
 _KINDS = {
@@ -41,6 +43,7 @@ def about_value(problem: Problem, held: Held) -> Finding:
     else:
         text = f"{problem.name} wants {_KINDS.get(spec.type or '', spec.type)}, and {problem.value!r} is none"
         edits = _number(problem, spec, command)
+        sure = sure and not _pairs_of_old(problem.value or "", spec, basis)
     return Finding(
         code="FLAG002",
         severity=Severity.FATAL if sure else Severity.WARNING,
@@ -51,6 +54,12 @@ def about_value(problem: Problem, held: Held) -> Finding:
         edits=edits,
         seen=basis.seen,
     )
+
+
+def _pairs_of_old(value: str, spec: FlagSpec, basis: Basis) -> bool:
+    """Tell whether vLLM before 0.10 may take it: `image=2` for JSON, with a word that this will go."""
+    old = basis.engine == "vllm" and numbers_of(basis.release) < (0, 10)
+    return old and spec.type == "json" and _PAIRS.match(value) is not None
 
 
 def _no_value(problem: Problem, spec: FlagSpec, command: Command) -> tuple[str, str]:
