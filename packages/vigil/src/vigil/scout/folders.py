@@ -46,7 +46,7 @@ def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.B
     given, place = str(asked.get("given") or "")[:1000], question.place
     told: Dict[str, Any] = {"what": str(asked.get("what") or "model"), "given": plain(given)}
     path = models.find(given, asked.get("revision"), _where(given, question))
-    if path is None:
+    if path is None or (not os.access(path, os.R_OK) and _by_another_user(question)):
         return {**told, "path": None, **_missing(given, question)}
     memory = Remembered(path)
     want = shards.Want(told["what"] != "model", question.deep)
@@ -63,7 +63,7 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
     place = question.place
     filled = place.fill(given)
     # What a variable stands for, or where a shell goes before, may not be what we see.
-    sure = "$" not in given and "://" not in given and not _moved(given, question)
+    sure = "$" not in given and "://" not in given and not _moved(given, question) and not _by_another_user(question)
     path = place.resolve(given)
     parent = os.path.dirname(path)
     while parent != "/" and not os.path.isdir(parent):
@@ -94,6 +94,11 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
 def _where(given: str, question: "Question") -> Place:
     """Return where a model's name is looked up: of one that is read in a folder that we cannot know only the cache is."""
     return Place(question.place.env, "/dev/null") if _moved(given, question) else question.place
+
+
+def _by_another_user(question: "Question") -> bool:
+    """Tell whether the engine runs as somebody who may see what we may not."""
+    return any(word in {"sudo", "doas", "su", "runuser"} for word in question.words)
 
 
 def _moved(given: str, question: "Question") -> bool:
