@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -178,13 +177,11 @@ def test_a_parser_that_hangs_is_left_after_a_while_and_its_source_read(
 def test_a_package_that_forks_and_keeps_our_pipe_is_not_waited_for(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parser_asked, "PATIENCE_S", 20.0)
+    monkeypatch.setattr(parser_asked, "PATIENCE_S", 15.0)
     child = "if os.fork() == 0:\n    os.setsid()\n    time.sleep(30)\n    os._exit(0)\n"
     install.write("import os, time\n" + child + PLAIN + "        parser.add_argument(*['--more'])\n")
-    began_s = time.monotonic()
 
-    assert install.see().how == "asked"
-    assert time.monotonic() - began_s < 15
+    assert install.see().how == "asked"  # "read" where the wait for the pipe's end ran out
 
 
 def test_what_was_kept_and_is_no_list_of_flags_is_not_believed(install: Install) -> None:
