@@ -14,9 +14,9 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS))
 
-from generators import changes, checks, commands, facts, layers, library, results, rules, tables, verdicts  # noqa: E402
+from generators import changes, checks, commands, facts, layers, library, lists, results, rules, tables, verdicts  # noqa: E402
 
-WHOLE = (verdicts, rules, tables, commands, library, results)
+WHOLE = (verdicts, rules, tables, commands, library, lists, results)
 PARTIAL = (changes, checks, facts, layers)
 OWNED = ("verdicts/*.md", "rules/*.md")
 

@@ -31,6 +31,7 @@ in a process of its own, round after round; every client decodes, times and coun
 core would take; *ratio*: ours over it, the median of the rounds."""
 AGREEMENT = """`bench/agreement.py` measures one server with each tool in turn, as many requests of the same lengths with the
 same number open. *off*: the share by which vigil's median differs from that tool's."""
+ELSEWHERE = {"check"}  # has a page of its own: check-lists.md
 KNOWN = {
     "faults": (
         "Faults",
@@ -49,7 +50,8 @@ KNOWN = {
 def pages() -> dict[str, str]:
     """Return the page by its path."""
     found = sorted(
-        FOLDER.glob("*.json"), key=lambda path: (list(KNOWN).index(path.stem) if path.stem in KNOWN else 99, path.stem)
+        (path for path in FOLDER.glob("*.json") if path.stem not in ELSEWHERE),
+        key=lambda path: (list(KNOWN).index(path.stem) if path.stem in KNOWN else 99, path.stem),
     )
     parts = [part for path in found for part in file_parts(path)]
     missing = [code(f"{name}.json") for name in KNOWN if not (FOLDER / f"{name}.json").exists()]

@@ -11,9 +11,9 @@ from vigil.cli.findings import lines_of, text_of
 from vigil.cli.options import here
 from vigil.errors import UsageError
 from vigil.plan import Plan
-from vigil.preflight import Report, Sight, examine
-from vigil.preflight.examine import MOST_FINDINGS
-from vigil.preflight.finding import Finding, Severity
+from vigil.preflight.examine import MOST_FINDINGS, examine
+from vigil.preflight.finding import Finding, Report, Severity
+from vigil.preflight.sight import Sight
 from vigil.scout import desk, folders
 from vigil.screen import json_of
 from vigil.supervise.ahead import check, command_of, question_of, sight_of

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
-from vigil.preflight import Command, Report, Severity, Sight, examine
+from vigil.preflight.command import Command
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Report, Severity
 from vigil.preflight.releases import covers, hands_out, numbers_of, serves, span
 from vigil.preflight.seen_models import BuildSeen, FileSeen, ModelSeen
 from vigil.preflight.seen_parser import ParserSeen
+from vigil.preflight.sight import Sight
 
 LLAMA: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32,

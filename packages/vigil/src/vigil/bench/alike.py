@@ -21,7 +21,7 @@ LIMITS: dict[str, tuple[Limit, ...]] = {
         Limit(
             flag="--max-running-requests",
             default=48,
-            because="SGLang sets it to 48 under EAGLE where it is not given (sglang#34290)",
+            because="SGLang sets it to 48 under speculation where it is not given (sglang#34290)",
         ),
     ),
 }

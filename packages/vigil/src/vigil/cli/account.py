@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from vigil.attest.arguments import Row
 from vigil.attest.collect import Account
-from vigil.cli.render import wrapped
+from vigil.cli.prose import wrapped
 from vigil.screen import plain
 from vigil.verdict.attested import warnings_of
 from vigil.verdict.who import named

@@ -4,10 +4,9 @@ import shlex
 
 from msgspec.structs import replace
 
-from vigil.cli.render import wrapped
+from vigil.cli.prose import wrapped
 from vigil.errors import UsageError
-from vigil.preflight import Finding, Report
-from vigil.preflight.finding import kinds
+from vigil.preflight.finding import Finding, Report, kinds
 from vigil.screen import hide_in_command, hide_secrets, plain
 
 SHOWN_CHARS = 160

@@ -9,6 +9,7 @@ from vigil.preflight.check_draft import check_draft
 from vigil.preflight.check_flags import check_flags, version_of
 from vigil.preflight.check_host import check_host
 from vigil.preflight.check_model import check_model
+from vigil.preflight.check_program import unlisted
 from vigil.preflight.check_values import check_values
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Report, Severity, edited
@@ -38,6 +39,7 @@ def examine(command: Command, sight: Sight) -> Report:
             *sight.troubles,
             *(sight.host.troubles if sight.host is not None else ()),
             *unseen(command, sight),
+            *unlisted(sight.host),
         ),
     )
 

@@ -17,6 +17,7 @@ _SHORT = {"bf16": "bfloat16", "fp16": "float16", "f16": "float16", "fp32": "floa
 _PAIRS = re.compile(r"\w+=\d+(?:,\w+=\d+)*\Z")
 _PERCENT = re.compile(r"(\d{1,2}(?:\.\d+)?)%\Z")
 _COMMA = re.compile(r"0,\d{1,6}\Z")
+FROM_A_VARIABLE = "a variable that is not set leaves that behind, and `set -u` in a script names it"
 _KINDS = {
     "int": "a whole number",
     "stoi": "a whole number",
@@ -44,6 +45,7 @@ def about_value(problem: Problem, held: Held) -> Finding:
         text = f"{problem.name} wants {_KINDS.get(spec.type or '', spec.type)}, and {problem.value!r} is none"
         edits = _number(problem, spec, command)
         sure = sure and not _pairs_of_old(problem.value or "", spec, basis)
+        advice = "" if (problem.value or "").strip() else f"Give it one, or leave it out: {FROM_A_VARIABLE}."
     return Finding(
         code="FLAG002",
         severity=Severity.FATAL if sure else Severity.WARNING,
@@ -67,7 +69,9 @@ def _no_value(problem: Problem, spec: FlagSpec, command: Command) -> tuple[str, 
     told = {"1": "a value", "+": "one value or more"}.get(spec.nargs, f"{spec.nargs} values")
     following = command.words[(problem.at or 0) + 1] if (problem.at or 0) + 1 < len(command.words) else ""
     behind = f": the next word, {following}, is a flag itself" if following.startswith("-") else ""
-    advice = f"Where {following} is the value, write {problem.name}={following}." if _may_be_value(following) else ""
+    advice = f"Give it one, or leave it out: {FROM_A_VARIABLE}."
+    if _may_be_value(following):
+        advice = f"Where {following} is the value, write {problem.name}={following}."
     return f"{problem.name} wants {told}{kind}, and none follows{behind}", advice
 
 

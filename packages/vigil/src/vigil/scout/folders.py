@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from ..survey import models
 from ..survey.interpreter import Place, elsewhere
-from . import builds, shards
+from . import builds, hub, llama_names, shards, vocabularies
 from .pieces import is_pointer, parsed, piece, plain, shape_of, trimmed
 from .remembered import Remembered
 
@@ -27,11 +27,12 @@ TOKENIZERS = (
 OTHER_KINDS = (
     "params.json", "model_index.json", "adapter_config.json", "head.pt", "config.yaml", "hparams.yaml", "consolidated.00.pth",
 )  # fmt: skip
+# vLLM's file of names and paths; where transformers 4 looks before the hub's own cache.
+ELSEWHERE = ("VLLM_MODEL_REDIRECT_PATH", "TRANSFORMERS_CACHE")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}\Z")
 # Words that go to another folder, or to another user's, before the engine starts.
 _MOVERS = {"cd", "pushd", "-C", "su", "runuser"}
 _MOVING = ("--chdir", "--directory", "--workdir", "--working-directory")
-_OFF = {"", "0", "false", "no", "off"}
 
 
 def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
@@ -39,7 +40,9 @@ def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
     if elsewhere(question.words):
         return None
     build = builds.Build(question) if question.models else None
-    return [_seen(one, question, build) for one in question.models[:MOST_MODELS]]
+    found = [_seen(one, question, build) for one in question.models[:MOST_MODELS]]
+    vocabularies.see(found)
+    return found
 
 
 def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.Build"]) -> Dict[str, Any]:
@@ -47,15 +50,32 @@ def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.B
     told: Dict[str, Any] = {"what": str(asked.get("what") or "model"), "given": plain(given)}
     path = models.find(given, asked.get("revision"), _where(given, question))
     if path is None or (not os.access(path, os.R_OK) and _by_another_user(question)):
-        return {**told, "path": None, **_missing(given, question)}
+        return {**told, "path": None, **_missing(given, question), "hub": _of_hub(asked, question)}
     memory = Remembered(path)
     want = shards.Want(told["what"] != "model", question.deep)
     found = _folder(path, memory, want) if os.path.isdir(path) else _file(path, memory, want)
-    if build is not None:
+    if question.engine == "llamacpp":
+        found["build"] = llama_names.see(question, _architecture(found["files"]))
+    elif build is not None:
         found["build"] = build.of(found.get("config"))
     memory.save()
     cached = "/snapshots/" in path and "/models--" in path
-    return {**told, "path": plain(path), "cached": cached, "offline": offline(place), **found}
+    if cached:
+        found["hub"] = _of_hub(asked, question)
+    return {**told, "path": plain(path), "cached": cached, "offline": hub.offline(place.env), **found}
+
+
+def _of_hub(asked: Dict[str, str], question: "Question") -> Optional[Dict[str, Any]]:
+    """Return what is known of a repository; None for what is none."""
+    name = question.place.fill(str(asked.get("given") or "")[:1000])
+    known = bool(_REPOSITORY.match(name.partition(":")[0])) and ".." not in name
+    return hub.see(question.place, name, asked.get("revision")) if known else None
+
+
+def _architecture(files: List[Dict[str, Any]]) -> str:
+    """Return the architecture of the first GGUF file that is a model of language, "" where there is none."""
+    told = (one["gguf"]["metadata"].get("general.architecture") for one in files if one.get("gguf"))
+    return next((str(one) for one in told if one and one != "clip"), "")
 
 
 def _missing(given: str, question: "Question") -> Dict[str, Any]:
@@ -64,15 +84,15 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
     filled = place.fill(given)
     # What a variable stands for, or where a shell goes before, may not be what we see.
     sure = "$" not in given and "://" not in given and not _moved(given, question) and not _by_another_user(question)
+    sure = sure and not any(place.env.get(name) for name in ELSEWHERE)
     path = place.resolve(given)
     parent = os.path.dirname(path)
     while parent != "/" and not os.path.isdir(parent):
         parent = os.path.dirname(parent)
     names = shards.listing_of(os.path.dirname(path)).names if os.path.dirname(path) == parent else []
-    hub = _hub(place)
     cached = [
         name[len("models--") :].replace("--", "/")
-        for name in shards.listing_of(hub).names
+        for name in shards.listing_of(hub.cache_of(place)).names
         if name.startswith("models--")
     ]
     repository = bool(_REPOSITORY.match(filled)) and not filled.startswith(".")
@@ -82,12 +102,7 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
         "parent": plain(parent),
         "near": [plain(one) for one in _near(os.path.basename(path), names)],
         "near_cached": [plain(one) for one in _near(filled, cached)] if repository else [],
-        "offline": offline(place),
-        "token": _has_token(place),
-        "mirror": bool(place.env.get("HF_ENDPOINT"))
-        or _on(place, "VLLM_USE_MODELSCOPE")
-        or _on(place, "SGLANG_USE_MODELSCOPE"),
-        "begun": filled in cached,
+        "offline": hub.offline(place.env),
     }
 
 
@@ -111,33 +126,6 @@ def _moved(given: str, question: "Question") -> bool:
 def _near(name: str, names: List[str]) -> List[str]:
     lower = {one.lower(): one for one in names}
     return [lower[one] for one in difflib.get_close_matches(name.lower(), list(lower), MOST_NEAR, NEAR)]
-
-
-def _hub(place: Place) -> str:
-    """Return Hugging Face's cache (huggingface_hub: constants.py), as `survey.models` finds it."""
-    home = place.env.get("HF_HOME") or os.path.join(
-        place.env.get("XDG_CACHE_HOME") or os.path.join(place.env.get("HOME", "/"), ".cache"), "huggingface"
-    )
-    return place.resolve(
-        place.env.get("HF_HUB_CACHE") or place.env.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
-    )
-
-
-def offline(place: Place) -> Optional[str]:
-    """Return the variable that forbids the hub, None where it may be asked."""
-    names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-    return next(("%s=%s" % (name, place.env[name][:20]) for name in names if _on(place, name)), None)
-
-
-def _on(place: Place, name: str) -> bool:
-    return place.env.get(name, "").strip().lower() not in _OFF
-
-
-def _has_token(place: Place) -> bool:
-    """Tell whether a token for the hub is there; its value is not read."""
-    home = place.env.get("HF_HOME") or os.path.join(place.env.get("HOME", "/"), ".cache", "huggingface")
-    path = place.env.get("HF_TOKEN_PATH") or os.path.join(home, "token")
-    return any(place.env.get(name) for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")) or os.path.isfile(path)
 
 
 def _file(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
