@@ -73,6 +73,7 @@ def test_a_context_that_is_too_long_is_put_right_in_place() -> None:
 def test_a_variable_makes_a_long_context_a_warning() -> None:
     found = report("vllm serve m --max-model-len 200000", env={"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"})
     assert [one.severity for one in found.findings] == [Severity.WARNING]
+    assert found.corrected is None  # it was asked for on purpose
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,12 @@ def choice(value: str, allowed: tuple[str, ...], option: str) -> str:
 
 def here(on: str | None, reach: str | None) -> str | None:
     """Return the current folder for a command that starts on this machine; elsewhere its login decides."""
-    return None if on or reach else str(Path.cwd())
+    if on or reach:
+        return None
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        raise UsageError("the current folder was deleted: go to another one, or give --cwd") from None
 
 
 def leading_to(host: str, *, by_ssh: bool | None = None) -> str:

@@ -9,6 +9,8 @@ from vigil.preflight.placing import renamed
 from vigil.preflight.seen_models import ModelSeen
 
 NO_FOLDERS = ("llamacpp",)
+MOST_NAMED = 20  # of the parts that the scout names
+_FETCHED = ("-hf", "-hfr", "--hf-repo", "-hfd", "-hfrd", "--spec-draft-hf", "--hf-repo-draft")
 
 
 def check_place(command: Command, model: ModelSeen) -> Iterator[Finding]:
@@ -20,7 +22,8 @@ def check_place(command: Command, model: ModelSeen) -> Iterator[Finding]:
     elif model.kind == "file" and command.engine not in NO_FOLDERS:
         yield from _file_for_a_folder(command, model)
     for name in model.parts_missing[:1]:
-        text = f"{len(model.parts_missing)} parts of {model.given} are not there, the first is {name}."
+        count = len(model.parts_missing) if len(model.parts_missing) < MOST_NAMED else f"{MOST_NAMED} or more"
+        text = f"{count} parts of {model.given} are not there, the first is {name}."
         yield Finding(code="FILE003", severity=Severity.FATAL, text=text, advice="Fetch all parts.")
 
 
@@ -33,6 +36,8 @@ def _absent(command: Command, model: ModelSeen) -> Iterator[Finding]:
     joined = _joined(model.given, model.near[0]) if len(model.near) == 1 else ""
     where = f"{model.parent} is there" if model.parent not in {"", "/"} else "nothing of its path is there"
     like = f", and has {', '.join(model.near)}" if model.near else ""
+    if model.near and model.given.rstrip("/").rpartition("/")[2] == model.near[0]:
+        joined, where, like = "", "it is a link that leads nowhere", ""
     yield Finding(
         code="FILE001",
         severity=Severity.FATAL,
@@ -44,22 +49,23 @@ def _absent(command: Command, model: ModelSeen) -> Iterator[Finding]:
 
 def is_path(command: Command, model: ModelSeen) -> bool:
     """Tell whether what was given can only be a path: no repository has such a name."""
-    if command.engine == "llamacpp" and model.what in {
-        "-hf",
-        "-hfr",
-        "--hf-repo",
-        "-hfd",
-        "-hfrd",
-        "--spec-draft-hf",
-        "--hf-repo-draft",
-    }:
-        return False
     if command.engine == "llamacpp":
-        flag = next((one for one in command.flags if one.value == model.given), None)
-        return flag is None or not flag.name.startswith(("-hf", "--hf"))
+        return model.what not in _FETCHED and not _stands_for_a_repository(command, model)
     return (
         model.given.startswith(("/", "./", "../", "~", "\\")) or model.given.count("/") > 1 or model.given.endswith("/")
     )
+
+
+def _stands_for_a_repository(command: Command, model: ModelSeen) -> bool:
+    """Tell whether llama-server is told by a flag or a variable to fetch the model.
+
+    Beside a repository or a URL --model is a name: of a file in the repository, or of the file to be written (common/arg.cpp).
+    """
+    if model.what != "model":
+        return False
+    elsewhere = ("-hf", "-hfr", "--hf-repo", "--model-url", "-mu", "--docker-repo", "-dr")
+    named = any(command.env.get(name) for name in ("LLAMA_ARG_HF_REPO", "LLAMA_ARG_MODEL_URL", "LLAMA_ARG_DOCKER_REPO"))
+    return named or command.last(*elsewhere) is not None
 
 
 def _joined(given: str, name: str) -> str:

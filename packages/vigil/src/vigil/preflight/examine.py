@@ -1,5 +1,7 @@
 """Put a command through all checks."""
 
+from itertools import islice
+
 import msgspec
 
 from vigil.preflight.basis import unseen
@@ -15,6 +17,8 @@ from vigil.preflight.sight import Sight
 
 CHECKS = (check_flags, check_values, check_model, check_draft, check_host)
 _ORDER = list(Severity)
+MOST_FINDINGS = 40
+"""Of one check: a command of ten thousand wrong words is not held up word for word."""
 _ROUNDS = 3
 """Looks at what was made right: a flag under its right name may need another beside it."""
 
@@ -23,7 +27,7 @@ def examine(command: Command, sight: Sight) -> Report:
     """Return what the command would die of, the worst first."""
     installed = sight.parser.version if sight.parser is not None else None
     sight = msgspec.structs.replace(sight, version=command.version or installed)
-    findings = [one for check in CHECKS for one in check(command, sight)]
+    findings = [one for check in CHECKS for one in islice(check(command, sight), MOST_FINDINGS)]
     findings.sort(key=lambda one: _ORDER.index(one.severity))
     return Report(
         words=command.words,
@@ -48,6 +52,6 @@ def _corrected(command: Command, sight: Sight, findings: list[Finding]) -> tuple
             break
         words = edited(words, edits)
         again = msgspec.structs.replace(command, words=words, end=None)
-        fatal = (one for check in CHECKS for one in check(again, sight) if one.severity is Severity.FATAL)
-        edits = tuple(edit for one in fatal for edit in one.edits)
+        found = (one for check in CHECKS for one in islice(check(again, sight), MOST_FINDINGS))
+        edits = tuple(edit for one in found if one.severity is Severity.FATAL for edit in one.edits)
     return words if words != command.words else None

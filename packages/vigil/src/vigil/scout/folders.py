@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from ..survey import models
-from ..survey.interpreter import elsewhere
+from ..survey.interpreter import Place, elsewhere
 from . import builds, hub, llama_names, shards, vocabularies
 from .pieces import is_pointer, parsed, piece, plain, shape_of, trimmed
 from .remembered import Remembered
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CONFIG_BYTES = 1 << 20
 MOST_MODELS = 8
 MOST_NEAR = 5
+MOST_BELOW = 500
 NEAR = 0.75
 TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "merges.txt", "tekken.json",
@@ -29,6 +30,9 @@ OTHER_KINDS = (
 # vLLM's file of names and paths; where transformers 4 looks before the hub's own cache.
 ELSEWHERE = ("VLLM_MODEL_REDIRECT_PATH", "TRANSFORMERS_CACHE")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}\Z")
+# Words that go to another folder, or to another user's, before the engine starts.
+_MOVERS = {"cd", "pushd", "-C", "su", "runuser"}
+_MOVING = ("--chdir", "--directory", "--workdir", "--working-directory")
 
 
 def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
@@ -44,8 +48,8 @@ def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
 def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.Build"]) -> Dict[str, Any]:
     given, place = str(asked.get("given") or "")[:1000], question.place
     told: Dict[str, Any] = {"what": str(asked.get("what") or "model"), "given": plain(given)}
-    path = models.find(given, asked.get("revision"), place)
-    if path is None:
+    path = models.find(given, asked.get("revision"), _where(given, question))
+    if path is None or (not os.access(path, os.R_OK) and _by_another_user(question)):
         return {**told, "path": None, **_missing(given, question), "hub": _of_hub(asked, question)}
     memory = Remembered(path)
     want = shards.Want(told["what"] != "model", question.deep)
@@ -76,10 +80,10 @@ def _architecture(files: List[Dict[str, Any]]) -> str:
 
 def _missing(given: str, question: "Question") -> Dict[str, Any]:
     """Return why a model is not there: what lies beside its name, and whether it could be fetched."""
-    place, words = question.place, question.words
+    place = question.place
     filled = place.fill(given)
     # What a variable stands for, or where a shell goes before, may not be what we see.
-    sure = "$" not in given and "cd" not in words and "://" not in given
+    sure = "$" not in given and "://" not in given and not _moved(given, question) and not _by_another_user(question)
     sure = sure and not any(place.env.get(name) for name in ELSEWHERE)
     path = place.resolve(given)
     parent = os.path.dirname(path)
@@ -100,6 +104,23 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
         "near_cached": [plain(one) for one in _near(filled, cached)] if repository else [],
         "offline": hub.offline(place.env),
     }
+
+
+def _where(given: str, question: "Question") -> Place:
+    """Return where a model's name is looked up: of one that is read in a folder that we cannot know only the cache is."""
+    return Place(question.place.env, "/dev/null") if _moved(given, question) else question.place
+
+
+def _by_another_user(question: "Question") -> bool:
+    """Tell whether the engine runs as somebody who may see what we may not."""
+    return any(word in {"sudo", "doas", "su", "runuser"} for word in question.words)
+
+
+def _moved(given: str, question: "Question") -> bool:
+    """Tell whether a relative path is read in another folder than ours: something before the engine goes there."""
+    before = question.words[: len(question.words) - len(question.own)] if question.own else question.words
+    goes = any(word in _MOVERS or word.startswith(_MOVING) for word in before)
+    return goes and not given.startswith("/")
 
 
 def _near(name: str, names: List[str]) -> List[str]:
@@ -125,9 +146,11 @@ def _file(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
 def _folder(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
     listing = shards.listing_of(path)
     names = listing.names
-    below = [
-        one for one in names if "config.json" not in names and os.path.isfile(os.path.join(path, one, "config.json"))
-    ]
+    if listing.more:  # what matters most is asked for by its name
+        there = [one for one in ("config.json", *TOKENIZERS) if os.path.lexists(os.path.join(path, one))]
+        names = sorted({*names, *there})
+    tried = [] if "config.json" in names else names[:MOST_BELOW]
+    below = [one for one in tried if os.path.isfile(os.path.join(path, one, "config.json"))]
     return {
         "kind": "folder",
         "more": listing.more,
@@ -163,6 +186,8 @@ def _config(path: str, names: List[str], memory: Remembered) -> Dict[str, Any]:
     shape = shape_of(os.path.join(path, "config.json"))
     if "config.json" not in names or shape is None:
         return {"config": None, "config_trouble": None, "quantised_by": quantised}
+    if not shape.regular:
+        return {"config": None, "config_trouble": "it is no file", "config_broken": True, "quantised_by": quantised}
     found = memory.recall("config.json", shape)
     if found is None:
         found = read_config(os.path.join(path, "config.json"), shape.size)

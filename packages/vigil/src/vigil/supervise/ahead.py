@@ -8,6 +8,7 @@ import msgspec
 
 from vigil.engines import address, find, worth_keeping
 from vigil.engines.commandline import assignments, flatten
+from vigil.engines.rewritten import rewritten
 from vigil.errors import VigilError
 from vigil.hosts import Reach, look_ahead, reach_of
 from vigil.plan import Plan
@@ -17,6 +18,7 @@ from vigil.preflight.sight import Sight
 from vigil.supervise.table import table_of
 
 PATIENCE_S = 60.0
+UNKNOWN = "no start of SGLang, vLLM or llama-server is seen in this command: nothing of it was checked"
 
 
 async def check(plan: Plan, *, deep: bool = False, version: str | None = None, reached: bool = False) -> Report:
@@ -27,7 +29,7 @@ async def check(plan: Plan, *, deep: bool = False, version: str | None = None, r
     """
     reach = reach_of(plan.on, plan.reach)
     command = msgspec.structs.replace(command_of(plan), version=version)
-    seen = Sight()
+    seen = Sight(troubles=(UNKNOWN,))
     if command.engine != "generic":  # of a program that we do not know there is nothing to look for
         try:
             seen = await _look(reach, question_of(plan, command, deep=deep))
@@ -37,7 +39,15 @@ async def check(plan: Plan, *, deep: bool = False, version: str | None = None, r
             seen = Sight(troubles=(f"{reach.label} could not be looked at, the command alone was checked: {error}",))
     from vigil.preflight.examine import examine  # noqa: PLC0415 - `_look` has it loaded while the host is looked at
 
-    return examine(command, seen)
+    return _pasted(plan, examine(command, seen))
+
+
+def _pasted(plan: Plan, report: Report) -> Report:
+    """Return a report whose corrected command is the plan's own with its changes: a shell's text stays one."""
+    if report.corrected is None:
+        return report
+    corrected = rewritten(plan.command, report.words, report.corrected)
+    return msgspec.structs.replace(report, corrected=corrected)
 
 
 async def _look(reach: Reach, question: dict[str, Any]) -> Sight:
