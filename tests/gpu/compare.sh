@@ -11,6 +11,7 @@ OUT=${OUT:-$W}
 LIMIT_S=${LIMIT_S:-555}     # of this call, all together
 ROUNDS=${ROUNDS:-3}
 SECONDS_EACH=${SECONDS_EACH:-4s}
+RANGE=${RANGE:-0.5}           # lengths within 50 % of INPUT and OUTPUT: of one length, requests fall in step and out of it
 LOADS=${LOADS:-1,8,32,64,128,256}
 export XDG_STATE_HOME=$W/state
 left() { echo $((LIMIT_S - SECONDS)); }
@@ -83,7 +84,7 @@ compare() { # compare FOLDER SECONDS OPTIONS...
     local folder=$1 limit_s=$2 name; shift 2
     local arms=()
     for name in $ARMS_NOW; do arms+=(--arm "$name=$(arm "$name")"); done
-    vigil_for "$limit_s" compare "${arms[@]}" --env-file "$W/server.env" $CHECK --timeout 4m --input "${INPUT:-128}" --output "${OUTPUT:-128}" \
+    vigil_for "$limit_s" compare "${arms[@]}" --env-file "$W/server.env" $CHECK --timeout 4m --input "${INPUT:-128}" --output "${OUTPUT:-128}" --range-ratio "$RANGE" \
         --seconds "$SECONDS_EACH" --most 30s --out "$folder" "$@" >"$folder.txt" 2>>"$folder.err"
 }
 nvidia-smi --query-gpu=name,driver_version,memory.used,clocks.sm,power.limit --format=csv,noheader

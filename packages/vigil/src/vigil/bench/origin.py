@@ -58,6 +58,8 @@ def _hardware(server: Mapping[str, Any], meta: Meta) -> str:
 def _how(meta: Meta) -> str:
     settings = meta.settings
     lengths = f"{settings.input_tokens} tokens in, {settings.output_tokens} out"
+    if settings.range_ratio:
+        lengths += f" (each drawn within {settings.range_ratio:.0%} of it)"
     date = str(meta.machine.get("date") or "")[:DATE_CHARS]
     rounds = f"{settings.repeats} round{'s' if settings.repeats > 1 else ''}"
     return ", ".join(

@@ -28,6 +28,7 @@ def command(
     prompts: benching.Prompts = None,
     input_tokens: benching.Input = 512,
     output_tokens: benching.Output = 128,
+    range_ratio: benching.RangeRatio = 0.0,
     natural_ends: benching.Natural = False,
     seconds: benching.Seconds = "15s",
     most: benching.Most = None,
@@ -52,6 +53,7 @@ def command(
     settings = benching.settings_of(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
+        range_ratio=range_ratio,
         seconds=seconds,
         most=most,
         requests=requests,

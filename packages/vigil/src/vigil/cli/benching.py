@@ -36,6 +36,12 @@ Prompts = Annotated[
 ]
 Input = Annotated[int, typer.Option("--input", metavar="TOKENS", help="Length of made prompts, by the server's count.")]
 Output = Annotated[int, typer.Option("--output", metavar="TOKENS", help="Length of answers, or the most of it.")]
+RangeRatio = Annotated[
+    float,
+    typer.Option(
+        "--range-ratio", metavar="R", help="Draw each length from (1-R) to (1+R) times what it is; 0: all alike."
+    ),
+]
 Natural = Annotated[
     bool, typer.Option("--natural-ends", help="Let the model end its answers; else they have the length of --output.")
 ]
@@ -102,7 +108,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settings_of(
-    *, input_tokens: int, output_tokens: int, seconds: str, most: str | None, requests: int | None, repeats: int, seed: int,
+    *, input_tokens: int, output_tokens: int, range_ratio: float, seconds: str, most: str | None, requests: int | None,
+    repeats: int, seed: int,
     natural_ends: bool, temperature: float, chat: bool, patience: str, processes: int,
 ) -> Settings:  # fmt: skip
     """Return the settings of the options; raise `UsageError` for what cannot be."""
@@ -111,6 +118,8 @@ def settings_of(
             raise UsageError(f"{name} {value}: give 1 or more")
     if requests is not None and requests < 1:
         raise UsageError(f"--requests {requests}: give 1 or more")
+    if not 0 <= range_ratio < 1:
+        raise UsageError(f"--range-ratio {range_ratio:g}: give 0 or more, and less than 1")
     if not 0 <= temperature <= 2:  # noqa: PLR2004 - what the servers take
         raise UsageError(f"--temperature {temperature:g}: give 0 to 2")
     if not 1 <= processes <= MOST_PROCESSES:
@@ -122,6 +131,7 @@ def settings_of(
     return Settings(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
+        range_ratio=range_ratio,
         seconds=seconds_s,
         most_s=options.seconds(most, "--most") if most else 0.0,
         requests=requests,
