@@ -44,8 +44,9 @@ def test_client_counts_tokens_as_the_server_does_and_not_by_events(shape: str) -
 
 def test_client_reads_chat_and_leaves_roles_uncounted() -> None:
     with fake("--step", "0.002") as server:
-        asked = json.dumps({"messages": [{"role": "user", "content": "hi"}], "max_tokens": 5, "stream": True}).encode()
-        reply = ask(server.url, asked, path="/v1/chat/completions")[0]
+        asked = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 5, "stream": True}
+        counted = json.dumps({**asked, "stream_options": {"include_usage": True}}).encode()
+        reply = ask(server.url, counted, path="/v1/chat/completions")[0]
 
     assert (reply.failure, reply.output_tokens, len(reply.arrivals)) == (None, 5, 5)
 

@@ -81,7 +81,7 @@ class Engine:
 
     def step(self, request: Request) -> None:
         """Give a request the tokens of one step."""
-        number = min(self.options.tokens_a_step, request.left)
+        number = min(self.options.tokens_a_step * self.options.events_a_step, request.left)
         request.steps += 1
         self.drafts += 1
         self.accepted += number - 1
@@ -101,11 +101,17 @@ class Engine:
             request.writer.write(chunk(event({"error": {"message": "the engine died", "code": 500}})) + b"0\r\n\r\n")
             request.over.set_result(None)
         elif request.left > 0:
-            request.writer.write(self.events[request.chat, number])
+            request.writer.write(self.text(request, number))
         else:
-            request.writer.write(self.events[request.chat, number] + self.last(request))
+            request.writer.write(self.text(request, number) + self.last(request))
             request.over.set_result(None)
             self.answers.append((request.arrived_s, request.first_s, request.last_s, request.wanted))
+
+    def text(self, request: Request, number: int) -> bytes:
+        """Return some tokens, as many of them in each event as there may be."""
+        whole, rest = divmod(number, self.options.tokens_a_step)
+        found = self.events[request.chat, self.options.tokens_a_step] * whole
+        return found + self.events[request.chat, rest] if rest else found
 
     def event(self, number: int, finish: str | None = None, *, chat: bool) -> bytes:
         """Return an event with the text of some tokens."""
@@ -309,6 +315,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--step", type=float, default=0.005, help="seconds")
     add("--step-each", type=float, default=0.0, help="seconds more for each request")
     add("--tokens-a-step", type=int, default=1)
+    add(
+        "--events-a-step",
+        type=int,
+        default=1,
+        help="events of so many tokens, sent together: less work for the fake alone",
+    )
     add("--tokens-a-word", type=float, default=1.3)
     add("--first", type=float, default=0.0, help="seconds before an answer begins")
     add("--noise", type=float, default=0.0, help="share by which a step's time varies")
