@@ -14,7 +14,7 @@ TITLES = {
     "llama": "llama-server on the CPU, without and with n-gram drafts",
     "vllm": "vLLM on the CPU, without and with n-gram drafts",
     "h200": "SGLang on an H200: off, n-gram, and EAGLE-3 with a random draft",
-    "random": "The same at temperature 1, where nothing can be foretold",
+    "waves": "SGLang on an H200, all requests in step: off, and EAGLE-3 with a random draft",
 }
 WORDS = {
     "llama": """One core of two for the server, made prompts. An n-gram table brings many tokens at once where a text
@@ -23,9 +23,10 @@ repeats itself, and nothing else: *drafted* says which share of all tokens came 
 what an n-gram method lives on: *drafted* says which share of all tokens came from drafts.""",
     "h200": """A model of 7.76B parameters with dummy weights. `eagle3` is pure cost: its draft, of the width of an 8B's,
 is random, and nothing of it is accepted. Such a model repeats itself, which an n-gram table knows by heart:
-*accept* says how much.""",
-    "random": """Tokens drawn at random are in no n-gram table: this is what its drafts cost where nothing of them is
-accepted.""",
+*accept* says how much. A prompt takes 39 ms here (there are no graphs for it), in which all others wait: how the requests fall
+together is another in each round, and moves the throughput by up to two times. Such intervals ask for longer rounds.""",
+    "waves": """The same servers, 256 requests at each load, which begin together (`--requests 256`): prompts are read
+together, too, and what is left is what a step costs.""",
 }
 
 

@@ -83,6 +83,20 @@ def test_a_prompt_of_a_file_that_does_not_fit_is_found_before_anything_is_measur
     assert asked == 1
 
 
+def test_no_prompt_of_a_file_is_asked_before_it_is_measured(vigil: Vigil) -> None:
+    prompts = vigil.folder / "prompts.txt"
+    prompts.write_text("the first of them\nthe second of them, which is longer\n")
+    with fake("--step", "0.002", "--log-prompts") as server:
+        done = vigil(
+            "bench", server.url, "--prompts", str(prompts), "--concurrency", "1", "--requests", "2", "--repeats", "1"
+        )
+        asked = server.seen()["prompts"]
+
+    assert done.rc == 0
+    assert asked[1:] == prompts.read_text().splitlines()
+    assert asked[0] not in asked[1:]
+
+
 # A full disk.
 
 

@@ -10,7 +10,7 @@ from vigil.bench.alike import alike, differences
 from vigil.bench.brake import Backoff, wait_s
 from vigil.bench.folder import ROWS, Arm, Meta, Results, read_rows
 from vigil.bench.gauges import Gauges, read, told
-from vigil.bench.prompts import made, word_list
+from vigil.bench.prompts import Prompt, longest, made, turned, word_list
 from vigil.bench.prompts import read as read_prompts
 from vigil.bench.provenance import kept
 from vigil.bench.reply import Reply
@@ -65,6 +65,18 @@ def test_prompts_that_are_none_are_refused_with_their_line(tmp_path: Path, text:
 
     with pytest.raises(UsageError, match=words):
         read_prompts(path)
+
+
+def test_a_turned_prompt_is_as_long_and_begins_otherwise() -> None:
+    text = Prompt(text="one two three four")
+    chat = Prompt(messages=({"role": "user", "content": "abcdef"}, {"role": "user", "content": [{"type": "text"}]}))
+
+    assert turned(text).text == "hree fourone two t"
+    assert turned(chat).messages == (
+        {"role": "user", "content": "defabc"},
+        {"role": "user", "content": [{"type": "text"}]},
+    )
+    assert longest((text, chat)) == chat
 
 
 def test_a_limit_that_sglang_changes_in_silence_is_set_in_all_arms_and_told() -> None:

@@ -6,7 +6,7 @@
 set -u
 ROOT=$PWD
 W=${WORK:-/tmp/w/compare}; mkdir -p "$W"
-RESULTS=$W/h200
+RESULTS=$W/${NAME:-h200}
 OUT=${OUT:-$W}
 LIMIT_S=${LIMIT_S:-555}     # of this call, all together
 ROUNDS=${ROUNDS:-3}
@@ -80,7 +80,7 @@ arm() {
         --speculative-eagle-topk 1 --speculative-num-draft-tokens 4 ;;
     esac
 }
-compare() { # compare FOLDER SECONDS OPTIONS...
+compare() { # compare FOLDER SECONDS OPTIONS... ; temperature 0: above it SGLang's verify step needs flashinfer, which is a stub there
     local folder=$1 limit_s=$2 name; shift 2
     local arms=()
     for name in $ARMS_NOW; do arms+=(--arm "$name=$(arm "$name")"); done
@@ -99,23 +99,12 @@ if [ -z "${REHEARSE:-}" ]; then # where the look ahead is wrong about an arm, it
 fi
 
 say "comparison of $ARMS_NOW: ${ROUNDS} rounds of $LOADS"
-compare "$RESULTS" $(($(left) - 25)) --concurrency "$LOADS" --repeats "$ROUNDS"
+compare "$RESULTS" $(($(left) - 25)) --concurrency "$LOADS" --repeats "$ROUNDS" ${MORE:-}
 rc=$?
 say "compare: rc=$rc, $(wc -l <"$RESULTS/rows.jsonl") rows"
-# What the n-gram tables cost where nothing repeats: a dummy model at temperature 0 falls into a cycle that they know by heart.
-if [ $rc -eq 0 ] && [ -z "${SKIP_RANDOM:-}" ] && [ "$(left)" -gt 170 ]; then
-    ARMS_NOW="off ngram"
-    say "the same at temperature 1: what is drawn at random is in no table"
-    compare "$W/random" $(($(left) - 25)) --concurrency "${RANDOM_LOADS:-1,32,128}" --repeats "${RANDOM_ROUNDS:-1}" --temperature 1
-    say "compare: rc=$?, $(wc -l <"$W/random/rows.jsonl") rows"
-fi
-
-for folder in "$RESULTS" "$W/random"; do
-    [ -d "$folder" ] || continue
-    vigil report "$folder" >"$folder.txt" 2>&1; cat "$folder.txt"
-    vigil report --json "$folder" >"$folder.json" 2>/dev/null
-    grep -v '^\[' "$folder.err" | tail -15
-done
+vigil report "$RESULTS" >"$RESULTS.txt" 2>&1; cat "$RESULTS.txt"
+vigil report --json "$RESULTS" >"$RESULTS.json" 2>/dev/null
+grep -v '^\[' "$RESULTS.err" | tail -15
 mkdir -p "$W/logs"
 for start in "$XDG_STATE_HOME"/vigil/servers/compare-*/starts/*; do
     name=$(basename "$(dirname "$(dirname "$start")")")-$(basename "$start")

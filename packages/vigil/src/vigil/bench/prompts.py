@@ -83,6 +83,21 @@ def longest(prompts: tuple[Prompt, ...]) -> Prompt:
     return max(prompts, key=lambda one: len(one.text or "") or len(msgspec.json.encode(one.messages)))
 
 
+def turned(prompt: Prompt) -> Prompt:
+    """Return a prompt begun at its middle: about as long, and no cache that has read it holds a beginning of the real one."""
+
+    def turn(text: str) -> str:
+        return text[len(text) // 2 :] + text[: len(text) // 2]
+
+    if prompt.text is not None:
+        return msgspec.structs.replace(prompt, text=turn(prompt.text))
+    messages = [
+        {name: turn(one) if name == "content" and isinstance(one, str) else one for name, one in message.items()}
+        for message in prompt.messages or ()
+    ]
+    return msgspec.structs.replace(prompt, messages=tuple(messages))
+
+
 def digest(prompts: tuple[Prompt, ...] | None, seed: int, words: int) -> str:
     """Return what the prompts of a measurement were, as 16 hexadecimal characters."""
     data = msgspec.json.encode(prompts) if prompts else f"{seed}/{words}/{' '.join(word_list())}".encode()

@@ -6,7 +6,7 @@ import msgspec
 
 from vigil.bench.answered import shown
 from vigil.bench.client import Client
-from vigil.bench.prompts import Prompt, longest
+from vigil.bench.prompts import Prompt, longest, turned
 from vigil.bench.reply import Failure, Reply
 from vigil.bench.settings import Settings
 from vigil.bench.work import Work
@@ -17,6 +17,7 @@ from vigil.errors import MeasureError, UnreachableError, UsageError
 MOST_NAMED = 5
 TRIES = 6
 CLOSE_ENOUGH = 0.01
+TURN_TOKENS = 4
 FIRST_TOKENS_A_WORD = 1.3
 _OK, _LOCKED = 200, (401, 403)
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llamacpp"}
@@ -128,8 +129,8 @@ async def _check_eos(client: Client, wanted: Wanted, target: Target) -> Target:
 
 
 def _must_fit(input_tokens: int, output_tokens: int, target: Target) -> None:
-    """Raise in one line where the longest prompt and its answer are longer than the context."""
-    if target.context is not None and input_tokens + output_tokens > target.context:
+    """Raise in one line where the longest prompt and its answer are longer than the context, beyond what a turn may add."""
+    if target.context is not None and input_tokens + output_tokens > target.context + TURN_TOKENS:
         raise UsageError(
             f"the longest prompt of --prompts has {input_tokens} tokens, and {output_tokens} out do not fit the context of"
             f" {target.context} tokens of {shown(target.model)} with it: give a smaller --output, or leave it out"
@@ -139,7 +140,9 @@ def _must_fit(input_tokens: int, output_tokens: int, target: Target) -> None:
 async def _try(client: Client, wanted: Wanted, target: Target, words: int, index: int = -1) -> Reply:
     """Ask for two tokens."""
     asked = msgspec.structs.replace(wanted.settings, output_tokens=2, range_ratio=0.0, ignore_eos=target.ignore_eos)
-    prompts = (msgspec.structs.replace(longest(wanted.prompts), output_tokens=None),) if wanted.prompts else None
+    prompts = (
+        (msgspec.structs.replace(turned(longest(wanted.prompts)), output_tokens=None),) if wanted.prompts else None
+    )
     work = Work(asked, target.model, words, prompts)
     return await client.ask(work.path, work.body(index))
 

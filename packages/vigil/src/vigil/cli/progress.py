@@ -62,6 +62,8 @@ def _how(progress: Progress) -> str:
     if drive is None:
         return progress.detail
     tokens = sum(drive.bins[-20:]) / 2 if drive.bins else 0
+    if progress.settings.requests is not None:
+        return f"{len(drive.replies)} of {progress.settings.requests} answers, {tokens:,.0f} events/s"
     state = "steady" if drive.steady else "warming up"
     return f"{state}, {len(drive.replies)} answers, {tokens:,.0f} events/s"
 
