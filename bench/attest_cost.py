@@ -17,10 +17,10 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from vigil.attest import attester_texts
 from vigil.observer.attesters import ask
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,8 +40,8 @@ def prepared(folder: Path) -> dict[str, str]:
     home, sockets = folder / "home", folder / "sockets"
     for one in (home, sockets):
         one.mkdir(mode=0o700)
-    text = resources.files("vigil.attest").joinpath("attester.py").read_text("utf-8")
-    (home / "sitecustomize.py").write_text(text)
+    for name, text in attester_texts().items():
+        (home / name).write_text(text)
     return {"PYTHONPATH": str(home), "VIGIL_ATTEST": str(sockets), "VIGIL_ATTEST_OF": "vllm,sglang,sgl_kernel"}
 
 

@@ -34,7 +34,7 @@ WANTED = {
     "vllm": re.compile(
         r"(?:^|.*/)vllm/(engine/arg_utils\.py|entrypoints/(?:openai|launchers|common)/cli_args\.py|config(?:/.*)?\.py)$"
     ),
-    "llamacpp": re.compile(r".*/(common/arg\.cpp)$"),
+    "llamacpp": re.compile(r".*/(common/arg\.cpp|src/llama-arch\.cpp)$"),
 }
 PLATFORMS = ("manylinux_2_34", "manylinux_2_31", "manylinux_2_28", "manylinux_2_17", "manylinux2014", "manylinux1")
 

@@ -67,7 +67,7 @@ def main() -> None:
             server = subprocess.Popen([sys.executable, "-c", SERVER, str(port_file), "0.5"], stdout=out)
         while not port_file.exists() or not port_file.read_text():
             time.sleep(0.05)
-        program = [sys.executable, "-c", "from vigil.observer import main; main()"]
+        program = [sys.executable, "-c", "from vigil.observer.stdio import main; main()"]
         observer = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         assert observer.stdin  # noqa: S101 - for the type checker
         for command in commands(server.pid, log, int(port_file.read_text())):

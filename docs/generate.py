@@ -14,10 +14,23 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS))
 
-from generators import changes, checks, commands, facts, layers, library, results, rules, tables, verdicts  # noqa: E402
+from generators import (  # noqa: E402
+    changes,
+    checks,
+    commands,
+    comparisons,
+    facts,
+    layers,
+    library,
+    lists,
+    results,
+    rules,
+    tables,
+    verdicts,
+)
 
-WHOLE = (verdicts, rules, tables, commands, library, results)
-PARTIAL = (changes, checks, facts, layers)
+WHOLE = (verdicts, rules, tables, commands, library, lists, results)
+PARTIAL = (changes, checks, comparisons, facts, layers)
 OWNED = ("verdicts/*.md", "rules/*.md")
 
 

@@ -5,12 +5,12 @@ from typing import Any
 import typer
 
 from generators.markdown import code, page, prose, table
-from vigil.cli.app import app
+from vigil.cli.app import commands
 
 
 def pages() -> dict[str, str]:
     """Return the page by its path."""
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(commands())
     intro = (
         f"{prose(group.help)}\n\nWhat stands after `--` is the server's command line and is not touched. "
         "Times are written `30s`, `15m`, `1h`, `1h30m`, or as a number of seconds. [Exit codes](exit-codes.md)."

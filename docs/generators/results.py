@@ -36,6 +36,7 @@ AGREEMENT = """`bench/agreement.py` measures the same servers with each tool in 
 the same number open. *off*: the share by which vigil's median differs from that tool's. *true*: what the fake itself kept of a
 tool's own requests, from a request's last byte on; *off true*: how far the tool is from that. See
 [measuring](bench.md#beside-other-tools)."""
+ELSEWHERE = {"check"}  # has a page of its own: check-lists.md
 KNOWN = {
     "faults": (
         "Faults",
@@ -55,7 +56,8 @@ KNOWN = {
 def pages() -> dict[str, str]:
     """Return the page by its path."""
     found = sorted(
-        FOLDER.glob("*.json"), key=lambda path: (list(KNOWN).index(path.stem) if path.stem in KNOWN else 99, path.stem)
+        (path for path in FOLDER.glob("*.json") if path.stem not in ELSEWHERE),
+        key=lambda path: (list(KNOWN).index(path.stem) if path.stem in KNOWN else 99, path.stem),
     )
     parts = [part for path in found for part in file_parts(path)]
     missing = [code(f"{name}.json") for name in KNOWN if not (FOLDER / f"{name}.json").exists()]

@@ -6,14 +6,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from vigil.attest import attester_texts
 from vigil.observer.attesters import Answer, ask
 
 PATIENCE_S = 20.0
-TEXT = resources.files("vigil.attest").joinpath("attester.py").read_text("utf-8")
+FILES = attester_texts()
 
 
 def until(look: Callable[[], Any], what: str) -> Any:
@@ -35,7 +35,8 @@ class Nursery:
         self.work = folder / "work"
         for one in (self.home, self.sockets, self.work):
             one.mkdir(mode=0o700)
-        (self.home / "sitecustomize.py").write_text(TEXT)
+        for name, text in FILES.items():
+            (self.home / name).write_text(text)
         self.running: list[subprocess.Popen[str]] = []
 
     def module(self, name: str, text: str = "") -> Path:

@@ -191,6 +191,78 @@ def test_two_starts_differ_in_nothing_by_the_attester(place: Place) -> None:
     ] == []
 
 
+def test_rank_that_is_stopped_is_waited_for_a_little_and_named(place: Place) -> None:
+    place.up()
+    sockets = (place.folder / "state/vigil/servers/s/current/attest").glob("*.sock")
+    rank = max(int(one.stem) for one in sockets)
+    os.kill(rank, signal.SIGSTOP)
+    try:
+        code, out = place.vigil("wait", "s", "--json", "--expect", "module=sglang.srt.unused")
+    finally:
+        os.kill(rank, signal.SIGCONT)
+    (judged,) = json.loads(out)["expectations"]
+
+    assert (code, judged["met"]) == (DEGRADED, None)
+    assert "it is stopped" in json.loads(out)["warnings"][0]
+
+
+def test_start_script_hides_neither_the_arguments_nor_the_modules_of_its_engine(place: Place) -> None:
+    script = place.folder / "run.sh"
+    script.write_text(f"#!/bin/sh\n{' '.join(place.command())}\n")
+    script.chmod(0o755)
+    place.names.append("s")
+    url = f"http://127.0.0.1:{place.port}"
+    expect = ("--expect", "arg.max_running_requests=48", "--expect", "module=sglang.srt.worker")
+    code, out = place.vigil(
+        "up", "--no-check", "--json", "--name", "s", "--env", "PYTHONPATH=", "--url", url, *expect, "--", str(script)
+    )
+
+    assert (code, [one["met"] for one in json.loads(out)["expectations"]]) == (READY, [True, True]), out
+
+
+def test_start_script_that_sets_the_path_anew_is_said_to_have_done_so(place: Place) -> None:
+    script = place.folder / "run.sh"
+    script.write_text(f"#!/bin/sh\nexport PYTHONPATH=/work\n{' '.join(place.command())}\n")
+    script.chmod(0o755)
+    place.names.append("s")
+    url = f"http://127.0.0.1:{place.port}"
+    expect = ("--expect", "arg.max_running_requests=48", "--expect", "module=sglang.srt.worker")
+    code, out = place.vigil("up", "--no-check", "--json", "--name", "s", "--url", url, *expect, "--", str(script))
+    arguments, module = json.loads(out)["expectations"]
+
+    assert (code, arguments["met"], module["met"]) == (DEGRADED, True, None)
+    assert "its PYTHONPATH was set anew" in module["found"]
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("nope.py", "there is no such file"), (".", "it is no file")])
+def test_file_that_cannot_be_loaded_is_refused_before_the_start(place: Place, name: str, wrong: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "vigil", "up", "--expect", f"file={name}", "--", "true"],
+        env=place.env,
+        cwd=place.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert wrong in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_address_at_which_nothing_answers_is_one_line(place: Place) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "vigil", "show", f"http://127.0.0.1:{place.port}", "--args"],
+        env=place.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert "says what it runs" in done.stderr
+
+
 def test_nonsense_to_expect_is_one_line(place: Place) -> None:
     code, out = place.vigil("up", "--expect", "klass=X", "--", "true")
 

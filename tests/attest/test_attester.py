@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from children import TEXT, Nursery, until
+from children import FILES, Nursery, until
 
 from vigil.observer.attested import Order, look
 from vigil.observer.redact import Redactor
@@ -368,7 +368,7 @@ def test_stopped_process_is_silent_and_the_others_are_heard(nursery: Nursery) ->
 
 
 def test_attester_imports_nothing_at_its_start_that_is_not_there_already() -> None:
-    tree = ast.parse(TEXT)
+    tree = ast.parse(FILES["sitecustomize.py"])
     first = {name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}
 
     assert first == {"_thread", "os", "sys"}
@@ -395,7 +395,8 @@ def test_attester_answers_in_other_pythons_with_a_fork_and_frozen_objects(nurser
 
 
 def test_attester_is_read_by_python_3_9() -> None:
-    ast.parse(TEXT, feature_version=(3, 9))
+    for text in FILES.values():
+        ast.parse(text, feature_version=(3, 9))
 
 
 def test_silent_process_is_told_with_where_it_stands(nursery: Nursery, tmp_path: Path) -> None:

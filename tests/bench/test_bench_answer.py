@@ -66,7 +66,7 @@ def test_answer_says_which_arm_has_no_measurement() -> None:
     )
     found = comparisons(["off", "eagle3"], [*rows("off", {1: 100}), lost])[0]
 
-    assert found.text == "eagle3 against off: inconclusive at 1 concurrent requests (eagle3 has no measurement)"
+    assert found.text == "eagle3 against off: eagle3 has no measurement at 1 concurrent requests"
     assert figures([lost])[0].cause == lost.cause
 
 

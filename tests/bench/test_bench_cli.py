@@ -207,6 +207,23 @@ def test_compare_keeps_the_cause_of_an_arm_that_dies_midway(vigil: Vigil) -> Non
     assert "CUDA out of memory" in done.out
 
 
+@pytest.mark.slow
+def test_compare_starts_an_arm_again_that_died_at_one_load_and_measures_the_others(vigil: Vigil) -> None:
+    good, bad = arm(vigil.port, "--step", "0.004"), arm(vigil.port, "--step", "0.004", "--die-at", "6")
+    out = vigil.folder / "r"
+    done = vigil(
+        "compare", "--arm", f"off={good}", "--arm", f"bad={bad}", "--concurrency", "1,2,6", *QUICK, "--repeats", "2",
+        "--out", str(out),
+    )  # fmt: skip
+
+    assert done.rc == 4, done.err
+    rows = {(one["arm"], one["point"]["value"], one["round"]): one["cause"] for one in kept(out)}
+    assert len(rows) == 12
+    died = {key for key, cause in rows.items() if cause is not None}
+    assert died == {("bad", 6.0, 0), ("bad", 6.0, 1)}
+    assert "bad, 6 at once: crashed MEM001: torch.OutOfMemoryError: CUDA out of memory" in done.out
+
+
 def test_compare_goes_on_without_an_arm_that_does_not_start(vigil: Vigil) -> None:
     good = arm(vigil.port, "--step", "0.004")
     out = vigil.folder / "r"
@@ -293,6 +310,30 @@ def test_bench_on_a_full_disk_says_so_in_one_line(vigil: Vigil) -> None:
     assert done.returncode == 1
     assert "could not be written to r/rows.jsonl: File too large" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_report_fits_a_terminal_and_its_chart_needs_neither_colours_nor_unicode(vigil: Vigil) -> None:
+    out = vigil.folder / "r"
+    with fake("--step", "0.005") as server:
+        vigil("bench", server.url, "--concurrency", "1,2", *QUICK, "--out", str(out))
+
+    def shown(**env: str) -> str:
+        words = shlex.join([*COMMAND, "report", str(out)])
+        done = subprocess.run(
+            ["script", "-qec", f"stty cols 72; {words}", "/dev/null"],
+            env={**vigil.env, **env}, stdin=subprocess.DEVNULL, capture_output=True, check=True,
+        )  # fmt: skip
+        return done.stdout.decode()
+
+    coloured, plain = shown(TERM="xterm"), shown(TERM="xterm", NO_COLOR="1")
+    ascii_only = shown(TERM="xterm", NO_COLOR="1", PYTHONIOENCODING="ascii")
+    assert "\x1b[34m●" in coloured
+    assert "\x1b" not in plain
+    assert "●" in plain
+    assert max(map(len, plain.replace("\r", "").splitlines())) <= 72
+    assert ascii_only.isascii()
+    assert "output tokens a second" in ascii_only
 
 
 def test_report_of_nothing_is_refused_in_a_line(vigil: Vigil) -> None:

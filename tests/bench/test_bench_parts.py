@@ -18,6 +18,7 @@ from vigil.bench.row import Cause, Row
 from vigil.bench.settings import Point, Settings
 from vigil.bench.steady import steady_from
 from vigil.bench.summary import blocks_of, tokens_between
+from vigil.bench.work import Work
 from vigil.engines import TABLES
 from vigil.errors import MeasureError, UsageError
 
@@ -82,7 +83,7 @@ def test_a_limit_that_sglang_changes_in_silence_is_set_in_all_arms_and_told() ->
     found = alike({"off": SGLANG, "eagle3": EAGLE}, most=128)
 
     assert {words[-2:] for words in found.commands.values()} == {("--max-running-requests", "128")}
-    assert [note.split(":")[0] for note in found.notes] == ["off", "eagle3"]
+    assert [note.split(":")[0] for note in found.notes] == ["off, eagle3"]
 
 
 def test_a_limit_that_one_arm_gives_is_given_to_the_others() -> None:
@@ -233,3 +234,18 @@ def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
 
 def test_steady_state_is_found_in_waves() -> None:
     assert steady_from([100.0 if at % 7 < 4 else 20.0 for at in range(200)]) is not None
+
+
+def test_lengths_are_drawn_around_what_was_asked_for_and_the_same_in_every_arm() -> None:
+    settings = Settings(output_tokens=100, range_ratio=0.5, seed=3)
+    work, other = Work(settings, "m", 40), Work(settings, "m", 40)
+    asked = [msgspec.json.decode(work.body(index)) for index in range(400)]
+
+    assert [msgspec.json.decode(other.body(index)) for index in range(400)] == asked
+    answers, prompts = [one["max_tokens"] for one in asked], [len(one["prompt"].split()) for one in asked]
+    assert (min(answers) >= 50, max(answers) <= 150, min(prompts) >= 20, max(prompts) <= 60) == (True,) * 4
+    assert len(set(answers)) > 60
+    assert 95 < sum(answers) / len(answers) < 105
+    assert (
+        len({one["max_tokens"] for one in map(msgspec.json.decode, map(Work(Settings(), "m", 40).body, range(9)))}) == 1
+    )

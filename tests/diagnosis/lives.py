@@ -60,6 +60,9 @@ DEATHS = {
     "sglang/d4_wrongkeys_draft": Death(End(signal=9), "SIG001", "detokenizer (pid=979) crashed with exit code -9"),
     "sglang/d8_port_in_use": Death(BAD, "PORT001", "address ('127.0.0.1', 31008): address already in use"),
     "sglang/e1_base": Death(End(signal=9, ready=True), "SIG001", "scheduler_0 (pid=3002) crashed with exit code -9"),
+    "sglang/f1_ngram_sampler_missing": Death(
+        End(signal=9, ready=True), "IMP001", "module 'flashinfer.sampling' has no attribute 'top_k_renorm_probs'"
+    ),
     "sglang/eagle3-random": Death(
         End(signal=9), "CUDA001", "RuntimeError: 0 active drivers ([]). There should only be one."
     ),

@@ -153,6 +153,29 @@ def test_stopped_again_and_again_while_it_starts_is_a_loop(lives: tuple[bytes, .
     assert (story.cause.code if story.cause else None) == code
 
 
+TAKEN = (
+    b"vllm-1  | torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. "
+    b"port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use\n"
+)
+ALONE = b"vllm-1  | torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.\n"
+
+
+@pytest.mark.parametrize(
+    ("lives", "code"),
+    [
+        ((BANNER, TAKEN, STOPPED, BANNER, ALONE, STOPPED), "PORT001"),
+        ((BANNER, ALONE, STOPPED, BANNER, TAKEN, STOPPED), "DIST001"),
+        ((BANNER, UNKNOWN, STOPPED, BANNER, ALONE, STOPPED), "DIST001"),
+        ((BANNER, UNKNOWN, STOPPED, BANNER, TAKEN, STOPPED), "FLAG001"),
+    ],
+)
+def test_taken_port_is_told_by_the_life_that_explains_it(lives: tuple[bytes, ...], code: str) -> None:
+    story = read(*lives)
+    assert story.attempts == 2
+    assert story.cause is not None
+    assert story.cause.code == code
+
+
 def test_server_that_said_goodbye_and_says_hello_lives_twice() -> None:
     life = (
         b"INFO 08-01 10:00:01 api_server.py:585] vLLM API server version 0.6.3\n",

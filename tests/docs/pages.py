@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from vigil.cli.app import app
+from vigil.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -36,7 +36,7 @@ def anchors(path: Path) -> set[str]:
 
 
 def commands() -> dict[str, Any]:
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(app.commands())
     return dict(group.commands)
 
 

@@ -46,6 +46,7 @@ class Engine:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.running: list[Request] = []
+        self.open: set[asyncio.StreamWriter] = set()
         self.queue: list[Request] = []
         self.seen = self.tokens = self.drafts = self.accepted = 0
         self.most_running = 0
@@ -187,7 +188,11 @@ class Server:
         """Answer one request."""
         options, engine = self.options, self.engine
         if method == "POST":
-            await self.complete(json.loads(body), writer)
+            engine.open.add(writer)
+            try:
+                await self.complete(json.loads(body), writer)
+            finally:
+                engine.open.discard(writer)
         elif path == "/v1/models" and options.fault == "flood-models":
             await self.flood(writer, PLAIN_HEAD)
         elif path == "/v1/models":
@@ -240,6 +245,9 @@ class Server:
         if options.die_after and engine.seen > options.die_after:
             print("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", flush=True)
             sys.stdout.flush()
+            signal.raise_signal(signal.SIGKILL)
+        if options.die_at and len(engine.open) >= options.die_at:
+            print("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", flush=True)
             signal.raise_signal(signal.SIGKILL)
         if engine.seen > options.fault_after and await self.misbehave(writer):
             return
@@ -321,6 +329,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--fault-after", type=int, default=0, help="requests that are answered well")
     add("--fault-always", action="store_true")
     add("--die-after", type=int, default=0, help="die, out of memory, with the request after so many")
+    add("--die-at", type=int, default=0, help="die, out of memory, when so many requests are open at once")
     add("--log-prompts", action="store_true", help="tell all prompts at /fake/seen")
     add("--max-running-requests", type=int, help="accepted and ignored")
     add("--speculative-algorithm", help="accepted and ignored")

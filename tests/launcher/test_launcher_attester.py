@@ -10,7 +10,11 @@ import pytest
 from desks import Host, wait_for
 
 TEXT = "mark = 1\n"
-ATTESTER = {"text": TEXT, "name": "0123456789abcdef", "of": ["sglang", "vllm"]}
+ATTESTER = {
+    "files": {"sitecustomize.py": TEXT, "telling.py": "mark = 2\n"},
+    "name": "0123456789abcdef",
+    "of": ["sglang", "vllm"],
+}
 TELL = "import json, os; print(json.dumps({k: v for k, v in os.environ.items() if k.startswith(('PYTHON', 'VIGIL'))}))"
 
 
@@ -29,6 +33,7 @@ def test_attester_stands_first_on_the_path_and_its_file_is_the_users_own(host: H
     assert env["PYTHONPATH"] == f"{home}:/mine"
     assert env["VIGIL_ATTEST_OF"] == "sglang,vllm"
     assert (home / "sitecustomize.py").read_text() == TEXT
+    assert (home / "telling.py").read_text() == "mark = 2\n"
     assert (home / "sitecustomize.py").stat().st_mode & 0o777 == 0o600
     assert Path(env["VIGIL_ATTEST"]).stat().st_mode & 0o777 == 0o700
 
@@ -52,7 +57,16 @@ def test_start_without_one_has_nothing_of_it(host: Host) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [7, {}, {"text": 1}, {"text": TEXT, "name": "../../x"}, {"text": "x" * (2 << 20), "name": "0123456789abcdef"}],
+    [
+        7,
+        {},
+        {"files": 1},
+        {**ATTESTER, "name": "../../x"},
+        {**ATTESTER, "files": {"telling.py": TEXT}},
+        {**ATTESTER, "files": {"sitecustomize.py": "x" * (2 << 20)}},
+        {**ATTESTER, "files": {"sitecustomize.py": TEXT, "../x.py": TEXT}},
+        {**ATTESTER, "files": {"sitecustomize.py": TEXT, "json.py": 1}},
+    ],
 )
 def test_nonsense_in_its_place_is_no_attester(host: Host, given: Any) -> None:
     assert "VIGIL_ATTEST" not in environment(host, attester=given)

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from vigil import facts
-from vigil.observer import Observer
+from vigil.observer.core import Observer
 
 PATIENCE_S = 60.0
 _DECODER = msgspec.json.Decoder(facts.AnyFact)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from vigil import facts
-from vigil.observer import Observer
+from vigil.observer.core import Observer
 from vigil.observer.life import read_boot_id
 from vigil.observer.process import age_s as process_age_s
 from vigil.observer.process import read_stat

@@ -1,6 +1,7 @@
 """The attesters' answers put together: hostile ones, a hostile snapshot, secrets, and processes that say nothing."""
 
 import json
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -11,9 +12,12 @@ import msgspec
 import pytest
 
 from vigil.facts import Attested
+from vigil.observer import attesters
 from vigil.observer.account import account, flat
 from vigil.observer.attested import Order, look
+from vigil.observer.attesters import ask
 from vigil.observer.exchange import make_target
+from vigil.observer.heard import _ignores_path, _why_hidden
 from vigil.observer.redact import Redactor
 
 
@@ -124,6 +128,139 @@ def test_loaded_file_is_held_against_the_disk(start: Path, answering: Callable[[
         "changed.py": True,
         "gone.py": True,
     }
+
+
+@pytest.mark.parametrize(("began_after_s", "unsure"), [(60.0, False), (-60.0, True)])
+def test_file_that_nobody_saw_being_read_is_known_where_it_was_not_touched_since_the_start(
+    start: Path,
+    answering: Callable[[bytes], None],
+    began_after_s: float,
+    unsure: bool,  # noqa: FBT001
+) -> None:
+    """The program's own script, a compiled file: no content changes without its `ctime`, which no program can set."""
+    script = start / "serve.py"
+    script.write_text("x = 1\n")
+    began_s = script.stat().st_ctime + began_after_s
+    (start / "life.json").write_text(json.dumps({"started_wall_s": began_s}))
+    answering(told(modules=[["__main__", str(script), None, None]]))
+    (seen,) = fact_of(start, Order(files=(str(script),))).files
+
+    assert (seen.unsure, seen.stale) == (unsure, ())
+
+
+def test_files_that_nobody_asked_for_are_not_told_where_a_process_tells_all(
+    start: Path, answering: Callable[[bytes], None]
+) -> None:
+    answering(
+        told(modules=[["json", "/gone/json.py", 1.0, 1], ["", "/gone/asked.py", 1.0, 1], ["p.m", "/gone/m.py", 1.0, 1]])
+    )
+    seen = fact_of(start, Order(packages=("p",), files=("/gone/asked.py",)))
+
+    assert [one.path for one in seen.files] == ["/gone/asked.py", "/gone/m.py"]
+    assert seen.files[0].modules == ()
+
+
+def test_what_is_loaded_in_place_of_what_was_asked_for_is_told(start: Path, answering: Callable[[bytes], None]) -> None:
+    names = ("engine.spec.eagle_worker_v2", "engine.spec.ngram", "engine.layers")
+    modules = [[name, f"/site/{name.replace('.', '/')}.py", 1.0, 1] for name in names]
+    answering(told(modules=modules))
+    order = Order(
+        packages=("engine",),
+        modules=("engine.spec.eagle_worker", "ngram", "engine.layers"),
+        files=("/checkout/engine/spec/ngram.py", "/checkout/other.py"),
+    )
+
+    assert fact_of(start, order).instead == {
+        "engine.spec.eagle_worker": ("engine.spec.eagle_worker_v2",),
+        "ngram": ("engine.spec.ngram",),
+        "/checkout/engine/spec/ngram.py": ("/site/engine/spec/ngram.py",),
+    }
+
+
+def test_module_without_a_file_is_loaded_all_the_same(start: Path, answering: Callable[[bytes], None]) -> None:
+    """As a folder of SGLang's without an `__init__.py`."""
+    answering(told(modules=[["engine.layers", "", None, None]]))
+    (found,) = fact_of(start, Order(packages=("engine",), modules=("engine.layers",))).files
+
+    assert (found.path, found.modules, found.stale) == ("", ("engine.layers",), ())
+
+
+def test_file_is_found_through_a_link_under_another_name(start: Path, answering: Callable[[bytes], None]) -> None:
+    (start / "patch.py").write_text("x = 1\n")
+    (start / "worker.py").symlink_to(start / "patch.py")
+    answering(told(modules=[["engine.worker", str(start / "worker.py"), 1.0, 1]]))
+    (found,) = fact_of(start, Order(files=(str(start / "patch.py"),))).files
+
+    assert (found.modules, found.asked) == (("engine.worker",), (str(start / "patch.py"),))
+
+
+def test_names_that_ended_processes_left_do_not_crowd_out_who_lives(
+    start: Path, answering: Callable[[bytes], None]
+) -> None:
+    answering(told(modules=[]))
+    for number in range(600):
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(str(start / "attest" / f"{number % 10}{number}.sock"))
+    (start / "attest" / "10.sock").rename(start / "attest" / "99999.sock")
+
+    assert [one.error for one in ask(str(start / "attest"), {})] == [""]
+
+
+def test_processes_beyond_those_that_are_asked_are_said_not_to_be(
+    start: Path, answering: Callable[[bytes], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(told(modules=[]))
+    answering(told(modules=[]))
+    (start / "attest" / "11.sock").rename(start / "attest" / f"{os.getpid()}.sock")
+    monkeypatch.setattr(attesters, "MOST_TALKS", 1)
+    answers = ask(str(start / "attest"), {})
+
+    assert sorted(one.error for one in answers) == ["", "many"]
+
+
+def test_link_to_a_socket_of_something_else_is_not_followed(start: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(start / "other"))
+        other.listen()
+        (start / "attest" / "7.sock").symlink_to(start / "other")
+
+        assert ask(str(start / "attest"), {}, 0.2) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "ignores"),
+    [
+        ("-I serve.py", True),
+        ("-sE -m engine", True),
+        ("-u -S serve.py", True),
+        ("-X dev -W error -I serve.py", True),
+        ("serve.py -E 5", False),
+        ("-m engine -I", False),
+        ("-WError serve.py", False),
+        ("-W Error serve.py", False),
+        ("-c print(1) -I", False),
+        ("-um engine -S", False),
+        ("--version", False),
+        ("", False),
+    ],
+)
+def test_options_that_keep_an_attester_out_are_the_interpreters_own(words: str, ignores: bool) -> None:  # noqa: FBT001
+    assert _ignores_path(["python", *words.split()]) is ignores
+
+
+def test_path_without_the_attester_or_with_another_before_it_is_said_to_be_so(
+    start: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(start))
+    ours = f"{start}/vigil/attest/0123456789abcdef"
+    other = start / "otel"
+    other.mkdir()
+    (other / "sitecustomize.py").write_text("")
+
+    assert _why_hidden(f"{ours}:{other}") == ""
+    assert _why_hidden(f"/x:{ours}") == ""
+    assert "set anew" in _why_hidden("/work/python")
+    assert str(other) in _why_hidden(f"{other}:{ours}")
 
 
 def test_secrets_of_the_arguments_are_hidden_by_name_and_by_look(

@@ -19,7 +19,7 @@ from vigil.observer.nvml import Nvml, ShareV1, ShareV2
 from vigil.observer.oom import OomCounter, counter_files, read_kills
 from vigil.observer.process import Arrivals, read_stat
 
-PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from observer import main; main()"
+PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from observer.stdio import main; main()"
 
 
 def test_oom_counter_reads_both_kinds_of_cgroup(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ A case:
     "m/config.json" = '{"architectures": ["LlamaForCausalLM"]}'
     [case.tensors]                                # safetensors files: name -> "DTYPE AxB", header only, then zeros (sparse)
     "m/model.safetensors" = { "lm_head.weight" = "BF16 32000x64" }
+    [case.gguf]                                   # GGUF files: their metadata (texts, numbers, lists of texts), no tensors
+    "m.gguf" = { "general.architecture" = "llama", "llama.block_count" = 32 }
     [case.host]                                   # what the scout would have seen of the host, over a plain one
     gpus = 1
 """
@@ -43,12 +45,17 @@ class Case(NamedTuple):
     env: dict[str, str]
     files: dict[str, str]
     tensors: dict[str, dict[str, str]]
+    gguf: dict[str, dict[str, Any]]
     host: dict[str, Any]
     look: bool
 
     def words(self, here: Path) -> tuple[str, ...]:
         """Return the command's words, with `{here}` filled in."""
         return tuple(shlex.split(self.command.replace("{here}", str(here))))
+
+    def variables(self, here: Path) -> dict[str, str]:
+        """Return its environment, with `{here}` filled in."""
+        return {name: value.replace("{here}", str(here)) for name, value in self.env.items()}
 
     def make(self, here: Path) -> None:
         """Make the files that the command speaks of, below `here`."""
@@ -60,6 +67,10 @@ class Case(NamedTuple):
             path = here / name
             path.parent.mkdir(parents=True, exist_ok=True)
             write_safetensors(path, tensors)
+        for name, metadata in self.gguf.items():
+            path = here / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(gguf_of(metadata))
 
 
 def cases() -> list[Case]:
@@ -74,6 +85,7 @@ def cases() -> list[Case]:
                 "env": {},
                 "files": {},
                 "tensors": {},
+                "gguf": {},
                 "host": {},
                 "look": False,
             }
@@ -97,3 +109,23 @@ def write_safetensors(path: Path, tensors: dict[str, str]) -> None:
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         file.truncate(8 + len(text) + end)
+
+
+def gguf_of(metadata: dict[str, Any]) -> bytes:
+    """Return a GGUF file of version 3 with this metadata and no tensors: numbers as uint32, truths as such, lists of texts."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, 0, len(metadata))
+    return head + b"".join(_text(name) + _value(value) for name, value in metadata.items())
+
+
+def _text(text: str) -> bytes:
+    return struct.pack("<Q", len(text.encode())) + text.encode()
+
+
+def _value(value: Any) -> bytes:
+    if isinstance(value, bool):
+        return struct.pack("<I?", 7, value)
+    if isinstance(value, int):
+        return struct.pack("<II", 4, value)
+    if isinstance(value, list):
+        return struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(_text, value))
+    return struct.pack("<I", 8) + _text(value)

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from vigil.preflight import Command, Finding, Severity, Sight, examine
+from vigil.preflight.command import Command
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.seen_models import FileSeen, MapSeen, ModelSeen, TensorSeen
 from vigil.preflight.seen_parser import ParserSeen
+from vigil.preflight.sight import Sight
 
 TARGET: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32,

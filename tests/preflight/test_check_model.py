@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
-from vigil.preflight import Command, Report, Severity, Sight, examine
+from vigil.preflight.command import Command
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Report, Severity
 from vigil.preflight.releases import covers, hands_out, numbers_of, serves, span
 from vigil.preflight.seen_models import BuildSeen, FileSeen, ModelSeen
 from vigil.preflight.seen_parser import ParserSeen
+from vigil.preflight.sight import Sight
 
 LLAMA: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32,
@@ -70,6 +73,7 @@ def test_a_context_that_is_too_long_is_put_right_in_place() -> None:
 def test_a_variable_makes_a_long_context_a_warning() -> None:
     found = report("vllm serve m --max-model-len 200000", env={"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"})
     assert [one.severity for one in found.findings] == [Severity.WARNING]
+    assert found.corrected is None  # it was asked for on purpose
 
 
 @pytest.mark.parametrize(

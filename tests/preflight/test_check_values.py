@@ -8,8 +8,9 @@ import pytest
 
 from hosts import host_of
 from vigil.plan import Plan
-from vigil.preflight import Finding, Report, Severity, Sight, examine
-from vigil.preflight.finding import kinds
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Finding, Report, Severity, kinds
+from vigil.preflight.sight import Sight
 from vigil.supervise.ahead import command_of
 
 EAGLE = "--speculative-algorithm EAGLE3 --speculative-draft-model-path D"

@@ -5,9 +5,12 @@ import shlex
 import pytest
 
 from vigil.engines import find
-from vigil.preflight import Command, Finding, Report, Severity, Sight, examine
+from vigil.preflight.command import Command
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Finding, Report, Severity
 from vigil.preflight.naming import meanings
 from vigil.preflight.seen_parser import Broken, FlagSpec, ParserSeen
+from vigil.preflight.sight import Sight
 from vigil.preflight.tables import table_of
 
 INSTALLED = (

@@ -2,6 +2,8 @@
 
 import base64
 import hashlib
+import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -170,6 +172,25 @@ def test_a_parser_that_hangs_is_left_after_a_while_and_its_source_read(
     assert seen.trouble is not None
     assert "not made within" in seen.trouble
     assert "--tp" in names(seen)
+
+
+def test_a_package_that_forks_and_keeps_our_pipe_is_not_waited_for(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parser_asked, "PATIENCE_S", 15.0)
+    child = "if os.fork() == 0:\n    os.setsid()\n    time.sleep(30)\n    os._exit(0)\n"
+    install.write("import os, time\n" + child + PLAIN + "        parser.add_argument(*['--more'])\n")
+
+    assert install.see().how == "asked"  # "read" where the wait for the pipe's end ran out
+
+
+def test_what_was_kept_and_is_no_list_of_flags_is_not_believed(install: Install) -> None:
+    install.see()
+    (kept,) = (Path(os.environ["XDG_STATE_HOME"]) / "vigil/parsers").glob("*.json")
+    told = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**told, "flags": 5}))
+
+    assert "--tp" in names(install.see())
 
 
 def test_a_parser_that_asks_prints_and_leaves_does_not_hold_us_up(install: Install) -> None:

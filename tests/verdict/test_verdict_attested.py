@@ -191,7 +191,7 @@ ARGUMENTS = facts.Arguments(
             "file=/x/e.so",
             {"files": (loaded(EAGLE, asked=("/x/e.so",), unsure=True),)},
             None,
-            "cannot be told of a compiled file",
+            "cannot be told of such a file",
         ),
         ("file=/x/other.py", {}, False, "loaded by none of"),
         (
@@ -270,6 +270,89 @@ def test_measurement_that_never_comes_is_not_known_and_so_not_met() -> None:
     assert play.verdict.expectations[0].met is None
 
 
+def test_module_that_nothing_loaded_is_told_with_what_is_loaded_instead() -> None:
+    play = served("module=a.worker").take(told(instead={"a.worker": ("a.worker_v2",)}))
+
+    assert play.verdict.expectations[0].found.endswith(", but a.worker_v2 is")
+
+
+HELPER = facts.AttestedProcess(pid=300, title="python -m helper", error="it loaded nothing of the engine")
+
+
+@pytest.mark.parametrize(
+    "error", ["it was not given the attester (...)", "its PYTHONPATH was set anew", "it closed without an answer"]
+)
+def test_what_a_process_may_have_that_cannot_be_asked_is_not_known_to_be_nowhere(error: str) -> None:
+    """As of workers that Ray starts with an environment of its own."""
+    worker = facts.AttestedProcess(pid=301, title="ray::RayWorker", error=error)
+    play = served("module=a.b", "class=C").take(told(processes=(*schedulers(), HELPER, worker), edited=edited(OLD)))
+
+    assert [one.met for one in play.verdict.expectations] == [None, None]
+    assert all("cannot be asked" in one.found for one in play.verdict.expectations)
+    assert play.verdict.warnings[0].endswith("eagle_worker.py is loaded by none of those that can be asked")
+
+
+def test_helper_that_never_loaded_the_engine_leaves_no_doubt() -> None:
+    play = served("module=a.b").take(told(processes=(*schedulers(), HELPER)))
+
+    assert play.verdict.expectations[0].met is False
+
+
+def test_file_that_was_read_and_became_no_module_is_not_said_to_run() -> None:
+    read = facts.LoadedFile(path="/x/a.py", pids=PIDS, asked=("/x/a.py",))
+    play = served("file=/x/a.py").take(told(files=(read,)))
+
+    assert play.verdict.expectations[0].met is None
+    assert "its import failed" in play.verdict.expectations[0].found
+
+
+SETTINGS = facts.Arguments(
+    source="VllmConfig",
+    values={
+        "model": "/models/Llama",
+        "algorithm": "EAGLE3",
+        "seed": 12345678901,
+        "cuda_graph_bs": "[1, 2, 4]",
+        "ratio": 0.9,
+        "speculative_config.method": "ngram",
+        "speculative_config.num_speculative_tokens": 3,
+        "speculative_config.quick": False,
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "met"),
+    [
+        ("model=/models/Llama", True),
+        ("model=/models/llama", False),  # another folder
+        ("algorithm=eagle3", True),
+        ("seed=12345678901", True),
+        ("seed=12345678902", False),
+        ("ratio=0.90", True),
+        ("ratio=1e999", False),
+        ("cuda_graph_bs=[1,2,4]", True),
+        ("cuda_graph_bs=[1,2,8]", False),
+        ("cuda_graph_bs=[1,2", False),
+        ('speculative_config={"method": "ngram", "num_speculative_tokens": 3, "quick": false}', True),
+        ('speculative_config={"method": "eagle", "num_speculative_tokens": 3}', False),
+        ('speculative_config={"method": "ngram", "unheard_of": 3}', None),
+        ("--speculative-config.num-speculative-tokens=3", True),
+    ],
+)
+def test_value_is_compared_as_what_it_is(asked: str, met: bool | None) -> None:  # noqa: FBT001
+    play = served(f"arg.{asked}").take(told(arguments=(SETTINGS,)))
+
+    assert play.verdict.expectations[0].met is met, play.verdict.expectations[0].found
+
+
+def test_answers_without_a_token_do_not_say_that_speculation_is_off() -> None:
+    play = served("speculation", attester=False)
+    play.take(facts.SpeculationMeasured(at_s=9.0, answers=(facts.Drafted(tokens=0),), source="/generate"))
+
+    assert play.verdict.expectations[0].met is None
+
+
 def test_expectations_of_a_server_that_died_are_not_told() -> None:
     play = served("class=C").take(facts.MainExited(at_s=2.0, pid=90, code=1)).take(facts.RootExited(at_s=2.0, code=1))
 
@@ -277,9 +360,27 @@ def test_expectations_of_a_server_that_died_are_not_told() -> None:
     assert play.verdict.expectations == ()
 
 
-def test_secret_cannot_be_expected_and_is_not_repeated() -> None:
-    with pytest.raises(ValueError, match="a secret is never told") as refused:
-        read_expectation("arg.api_key=verysecret")
+@pytest.mark.parametrize("text", ["file=/\udcff.py", "module=a\nb", "class=\x1b[31m", "arg.x=\u202e"])
+def test_what_cannot_be_printed_cannot_be_expected(text: str) -> None:
+    """Bytes that are no text could not even be kept; the rest would break the one line that tells of it."""
+    with pytest.raises(ValueError, match="cannot be printed") as refused:
+        read_expectation(text)
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "arg.api_key=verysecret",
+        "api_key=verysecret",
+        "arg.model=sk-verysecret0",
+        "hf=hf_verysecret0123456789",
+        'arg.extra={"a": {"hf_token": "verysecret"}}',
+    ],
+)
+def test_secret_cannot_be_expected_and_is_not_repeated(text: str) -> None:
+    with pytest.raises(ValueError, match=r"a secret is never told|nothing that can be expected") as refused:
+        read_expectation(text)
     assert "verysecret" not in str(refused.value)
 
 

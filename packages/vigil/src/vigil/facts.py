@@ -267,7 +267,8 @@ class EditedFile(msgspec.Struct, frozen=True, kw_only=True):
 class LoadedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that processes `pids` have loaded. `stale`: those that loaded something else than is on disk now.
 
-    `asked`: the names by which it was asked for. `unsure`: a compiled file, of which it cannot be told when it changed.
+    `asked`: the names by which it was asked for. `unsure`: nobody saw it being read (it is compiled, or the program itself), and
+    it was touched since the start. No `modules`: it was read, or stood on a stack, and is no module.
     """
 
     path: str
@@ -288,7 +289,7 @@ class Stray(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveClass(msgspec.Struct, frozen=True, kw_only=True):
-    """How many instances of a class one process has. `frozen`: it keeps objects where not all of them can be listed."""
+    """How many instances of a class one process has. `frozen`: not all of its objects can be listed."""
 
     name: str
     pid: int
@@ -307,12 +308,16 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attested(Fact, frozen=True, kw_only=True):
-    """The server's processes said what they really run. `error`: they could not be asked."""
+    """The server's processes said what they really run. `error`: they could not be asked.
+
+    `instead`: of modules and files that were asked for and nobody has, what is loaded and called alike.
+    """
 
     processes: tuple[AttestedProcess, ...] = ()
     edited: tuple[EditedFile, ...] = ()
     files: tuple[LoadedFile, ...] = ()
     strays: tuple[Stray, ...] = ()
+    instead: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     classes: tuple[LiveClass, ...] = ()
     arguments: tuple[Arguments, ...] = ()
     served: Arguments | None = None

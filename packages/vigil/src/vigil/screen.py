@@ -1,6 +1,10 @@
 """Text that came from elsewhere, made safe to show: nothing in it can move or colour the terminal, or give a secret away."""
 
+import json
 import re
+from typing import Any
+
+import msgspec
 
 from vigil.observer.redact import Redactor
 
@@ -24,6 +28,11 @@ def _spelled(found: re.Match[str]) -> str:
 def plain_json(text: str) -> str:
     """Return JSON with the characters that a terminal would obey escaped, as JSON itself writes them."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def json_of(value: Any) -> str:
+    """Return a value of ours as JSON, safe to print: a path that is no UTF-8 keeps its bytes, escaped, where msgspec ends."""
+    return plain_json(json.dumps(msgspec.to_builtins(value), ensure_ascii=False, separators=(",", ":")))
 
 
 def hide_secrets(text: str) -> str:

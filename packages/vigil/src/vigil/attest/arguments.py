@@ -11,7 +11,7 @@ from vigil.engine_table import EngineTable
 from vigil.engines import find
 from vigil.facts import Arguments, Attested, Value
 from vigil.observer.redact import is_secret_name
-from vigil.verdict.expected import plain_name, same_value, settings_named, shown_value
+from vigil.verdict.settings import plain_name, same_value, settings_named, shown_value
 
 ALIASES: dict[str, dict[str, str]] = {
     "sglang": {
@@ -47,6 +47,7 @@ ALIASES: dict[str, dict[str, str]] = {
     },
 }
 """Flags whose settings have another name, by engine: SGLang 0.5.23, vLLM 0.32, llama-server of 2026."""
+ABBREVIATING = ("sglang", "vllm")
 NEGATIONS = ("no_", "disable_")
 
 
@@ -102,11 +103,11 @@ def _row(flag: str, asked: str, engine: EngineTable, sources: Sequence[Arguments
         return Row(flag=flag, asked="***", setting="a secret: not compared")
     wanted, expected = asked, plain_name(flag)
     for one in sources:
-        for name, value in _worst_first(_settings(one, expected, engine), wanted or "true"):
+        for name, value in _worst_first(_settings(one, flag, engine), wanted or "true"):
             return _compared(flag, wanted or "true", value, name, one.source)
         for negation in NEGATIONS:
             if not asked and expected.startswith(negation):
-                for name, value in _settings(one, expected.removeprefix(negation), engine):
+                for name, value in _settings(one, f"--{expected.removeprefix(negation)}", engine):
                     return _compared(flag, "false", value, name, one.source)
     return Row(flag=flag, asked=asked or "true")
 
@@ -132,14 +133,18 @@ def _same_list(asked: str, value: Value) -> bool:
         return False
 
 
-def _settings(one: Arguments, plain: str, engine: EngineTable) -> list[tuple[str, Value]]:
-    """Return the setting of a flag: by its alias, its name, the last parts of its name, or the one name that it begins."""
+def _settings(one: Arguments, flag: str, engine: EngineTable) -> list[tuple[str, Value]]:
+    """Return the setting of a flag: by its alias, its name, the last parts of its name, or the one name that it begins.
+
+    Only Python's own parser takes the beginning of a name for it, and only of one with two dashes.
+    """
+    plain = plain_name(flag)
     aliased = ALIASES.get(engine.name, {}).get(plain, plain)
     head, dot, tail = plain.partition(".")
     if dot:
         aliased = f"{ALIASES.get(engine.name, {}).get(head, head)}.{tail}"
     found = list(settings_named(one, aliased).items())
-    if found:
+    if found or not flag.startswith("--") or engine.name not in ABBREVIATING:
         return found
     begun = [pair for pair in one.values.items() if "." not in pair[0] and plain_name(pair[0]).startswith(aliased)]
     return begun if len(begun) == 1 else []

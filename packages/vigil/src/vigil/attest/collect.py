@@ -7,7 +7,7 @@ import msgspec
 from vigil.attest.arguments import Row, table_of_arguments
 from vigil.engine_table import EngineTable
 from vigil.engines import TABLES, detect, table
-from vigil.errors import StateError
+from vigil.errors import StateError, UsageError
 from vigil.facts import Attested
 from vigil.hosts import Reach, call
 
@@ -19,7 +19,7 @@ UNKNOWABLE = (
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server runs, and its arguments: asked for, and in force."""
+    """What a server runs, and its arguments: asked for, and in force. `command_known`: whether its flags could be read."""
 
     schema: int = 1
     name: str
@@ -27,6 +27,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     seen: Attested
     arguments: tuple[Row, ...] = ()
     note: str = ""
+    command_known: bool = True
 
 
 async def ask_account(
@@ -52,6 +53,9 @@ async def ask_account(
     )
     words = [str(word) for word in answer.pop("words", None) or ()]
     seen = _fact(answer)
+    if not name and not words and (seen.served is None or not seen.served.values):
+        why = seen.served.error if seen.served is not None else "no answer"
+        raise UsageError(f"nothing at {host}:{port} says what it runs ({why})")
     asked = [str(word) for word in plan.get("command") or ()]
     if engine.name == "generic" and detect(words).name != "generic":
         engine, asked = detect(words), words
@@ -62,6 +66,7 @@ async def ask_account(
         seen=seen,
         arguments=rows,
         note="" if name else UNKNOWABLE,
+        command_known=bool(asked or words),
     )
 
 

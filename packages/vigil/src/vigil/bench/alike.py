@@ -21,7 +21,7 @@ LIMITS: dict[str, tuple[Limit, ...]] = {
         Limit(
             flag="--max-running-requests",
             default=48,
-            because="SGLang sets it to 48 under EAGLE where it is not given (sglang#34290)",
+            because="SGLang sets it to 48 under speculation where it is not given (sglang#34290)",
         ),
     ),
 }
@@ -56,15 +56,13 @@ def _set(commands: dict[str, tuple[str, ...]], arms: Sequence[str], limit: Limit
         shown = ", ".join(f"{name}: {value}" for name, value in stated.items())
         return [f"{limit.flag} differs between the arms, as you gave it ({shown}): what is compared is that, too"]
     value = next(iter(stated.values()), str(max(most, limit.default)))
-    notes = []
-    for name in arms:
-        if name in stated:
-            continue
-        if not _can_append(commands[name]):
-            notes.append(f"{name}: {limit.flag} {value} could not be added to its command; give it yourself")
-            continue
+    missing = [name for name in arms if name not in stated]
+    added = [name for name in missing if _can_append(commands[name])]
+    for name in added:
         commands[name] = (*commands[name], limit.flag, value)
-        notes.append(f"{name}: {limit.flag} {value} was added: {limit.because}")
+    notes = [f"{', '.join(added)}: {limit.flag} {value} was added: {limit.because}"] if added else []
+    locked = [name for name in missing if name not in added]
+    notes += [f"{name}: {limit.flag} {value} could not be added to its command; give it yourself" for name in locked]
     return notes
 
 

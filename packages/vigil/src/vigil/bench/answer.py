@@ -10,6 +10,7 @@ from vigil.bench.intervals import Answer, Interval, answer, ratio
 from vigil.bench.row import Row
 from vigil.bench.settings import Point
 
+FEW_ROUNDS = 2
 CLEAR = 1.1  # from here on two digits say enough
 _VERBS = {"faster": "faster", "slower": "slower", "even": "as fast (within 2 %)"}
 
@@ -108,30 +109,34 @@ def words(arm: str, against: str, points: Sequence[Compared]) -> str:
         parts[0] += f"; they cross at about {crossing:.0f}"
     if any(one.ratio is not None and one.rounds == 1 for one in points):
         parts.append("one round only: what differs from start to start is not in these intervals")
+    elif any(one.rounds == FEW_ROUNDS and one.answer == "inconclusive" for one in points):
+        parts.append(
+            "two rounds only: an interval of two is nine times as wide as they lie apart; three say far more (--repeats)"
+        )
     return "\n".join(parts)
 
 
 def _clauses(points: Sequence[Compared], unit: str) -> str:
-    runs = [(meant, list(some)) for meant, some in groupby(points, key=lambda one: one.answer)]
+    runs = [(meant, list(some)) for meant, some in groupby(points, key=_meant)]
     clauses: list[str] = []
     unknown: list[str] = []
     for index, (meant, some) in enumerate(runs):
         first, last = index == 0, index == len(runs) - 1
-        named = "" if clauses else f" {unit}"
-        if meant == "inconclusive":
+        if meant in _VERBS:
+            named = "" if clauses else f" {unit}"
+            clauses.append(f"{_VERBS[meant]} {_where(some, first=first, last=last)}{named} ({_best(some, meant)})")
+        elif meant == "inconclusive":
             unknown.append("between: inconclusive" if not first and not last else f"inconclusive at {_span(some)}")
         else:
-            where = _where(some, first=first, last=last)
-            clauses.append(f"{_VERBS[meant]} {where}{named} ({_best(some, meant)})")
+            unknown.append(f"{meant} at {_span(some)}")
     if not clauses:
-        return f"inconclusive at {_span(points)} {unit}{_why(points)}"
-    return "; ".join([", ".join(clauses), *dict.fromkeys(unknown)])
+        unknown[0] += f" {unit}"
+    return "; ".join([*filter(None, [", ".join(clauses)]), *dict.fromkeys(unknown)])
 
 
-def _why(points: Sequence[Compared]) -> str:
-    """Return why nothing can be said, where that is no matter of noise."""
-    notes = dict.fromkeys(one.note for one in points if one.ratio is None and one.note)
-    return f" ({'; '.join(notes)})" if notes else ""
+def _meant(one: Compared) -> str:
+    """Return the answer at a load, or why there is none where that is no matter of noise."""
+    return one.note if one.ratio is None and one.note else one.answer
 
 
 def _where(some: Sequence[Compared], *, first: bool, last: bool) -> str:
@@ -147,7 +152,7 @@ def _span(some: Sequence[Compared]) -> str:
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
-def _best(some: Sequence[Compared], meant: Answer) -> str:
+def _best(some: Sequence[Compared], meant: str) -> str:
     """Return the strongest ratio of a run, and where it is."""
     pairs = [(one.ratio.value, one.point.value) for one in some if one.ratio is not None]
     value, at = max(pairs) if meant == "faster" else min(pairs)

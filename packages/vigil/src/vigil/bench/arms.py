@@ -6,7 +6,7 @@ How an arm is brought up is not known here: `lift` does it, and says what became
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -32,30 +32,31 @@ class Lifted(Protocol):
     async def cause(self) -> Cause | None:
         """Return what became of it, waiting a while for the answer; None where it still serves."""
 
+    async def ran_on(self) -> dict[str, Any]:
+        """Return what it runs on and with: machine, program, packages, models, flags in force."""
 
-Lift = Callable[[Arm], AbstractAsyncContextManager[Lifted]]
+
+Lift = Callable[[Arm, Callable[[str], None]], AbstractAsyncContextManager[Lifted]]
+"""Brings an arm up, tells meanwhile in a word how far it is, and stops it at the end."""
 
 
 class Comparing:
-    """One comparison. Invariant: a row that is kept is not measured again, unless it tells of a failure from an earlier run."""
+    """One comparison. Invariant: a row that is kept is not measured again, unless it tells of a failure from an earlier run.
+
+    `lost`: arms that did not come up; `deadly`: loads at which an arm died. Neither is tried again: each try costs a start.
+    """
 
     def __init__(self, results: Results, lift: Lift, prompts: tuple[Prompt, ...] | None) -> None:
         self.results, self.lift, self.prompts = results, lift, prompts
         self.settings = results.meta.settings
-        self.progress = Progress(
-            len(results.meta.arms) * len(results.meta.points) * self.settings.repeats, self.settings
-        )
         self.lost: dict[str, Cause] = {}
+        self.deadly: dict[tuple[str, Point], Cause] = {}
         self.failed: set[str] = set()
-        finished = [row for row in results.rows if row.cause is None]
-        results.rows[:] = finished
-        self.progress.done = len(finished)
-        self.progress.waiting = [
-            point
-            for arm in results.meta.arms
-            for number in range(self.settings.repeats)
-            for point in self.missing(arm.name, number)
-        ]
+        meta = results.meta
+        self.progress = Progress(list(meta.points) * len(meta.arms) * self.settings.repeats, self.settings)
+        results.rows[:] = [row for row in results.rows if row.cause is None]
+        for row in results.rows:
+            self.progress.finish(row)
 
     def missing(self, arm: str, number: int) -> list[Point]:
         """Return the loads of a round that are not measured yet."""
@@ -66,25 +67,33 @@ class Comparing:
         """Measure all that is missing; the other way round in every second round, so that a drift is no answer."""
         for number in range(self.settings.repeats):
             for arm in turn(self.results.meta.arms, number):
-                if self.missing(arm.name, number) and arm.name not in self.lost:
+                self._spare(arm, number)
+                while self.missing(arm.name, number) and arm.name not in self.lost:
                     await self._one(arm, number)
 
     async def _one(self, arm: Arm, number: int) -> None:
-        """Bring an arm up, measure it, stop it. An arm that does not come up is not tried again."""
+        """Bring an arm up, measure what is missing of a round, stop it; keep a row with the cause where it died."""
+        began_s, serving_s = time.perf_counter(), 0.0
+        self.progress.starts = self._starts_left()
         self.progress.doing = f"{arm.name}  starting  round {number + 1} of {self.settings.repeats}"
         cause: Cause | None = None
-        async with self.lift(arm) as lifted:
+        point: Point | None = None
+        async with self.lift(arm, self._tell) as lifted:
+            self.progress.starts -= 1
+            self._tell("")
             if lifted.url is None:
-                self.lost[arm.name] = await lifted.cause() or Cause(verdict="failed", text="it did not come up")
+                cause = await lifted.cause() or Cause(verdict="failed", text="it did not come up")
             else:
-                cause = await self._measured(arm, number, lifted, lifted.url)
+                since_s = time.perf_counter()
+                cause, point = await self._measured(arm, number, lifted, lifted.url)
+                serving_s = time.perf_counter() - since_s
             self.progress.doing = f"{arm.name}  stopping"
-        cause = self.lost.get(arm.name, cause)
+        self.progress.started(time.perf_counter() - began_s - serving_s)
         if cause is not None:
-            self._give_up(arm, number, cause)
+            self._note(arm, number, point, cause)
 
-    async def _measured(self, arm: Arm, number: int, lifted: Lifted, url: str) -> Cause | None:
-        """Measure an arm that is up; return why that ended early."""
+    async def _measured(self, arm: Arm, number: int, lifted: Lifted, url: str) -> tuple[Cause | None, Point | None]:
+        """Measure an arm that is up; return why that ended early, and at which load."""
         place = place_of(url, lifted.key)
         wanted = Wanted(settings=self.settings, engine=lifted.engine, model=lifted.model, prompts=self.prompts)
         try:
@@ -94,24 +103,44 @@ class Comparing:
         except UsageError:
             raise
         except (MeasureError, UnreachableError) as error:  # a first request may be what a server dies of
-            return await lifted.cause() or Cause(verdict="failed", text=str(error))
+            return await lifted.cause() or Cause(verdict="failed", text=str(error)), None
         kept = {"target": msgspec.to_builtins(target), "settings": facts, "command": arm.command}
-        self.results.note_server(arm.name, kept)
+        self.results.note_server(arm.name, {**kept, "ran_on": await lifted.ran_on()})
         bench = Bench(place, target, self.results, self.progress, self.prompts)
         cause = await bench.round(arm.name, number)
-        return None if cause is None else await lifted.cause() or cause
+        return (None if cause is None else await lifted.cause() or cause), bench.point
 
-    def _give_up(self, arm: Arm, number: int, cause: Cause) -> None:
-        """Keep a row with the cause for each load that the arm did not come to."""
+    def _note(self, arm: Arm, number: int, point: Point | None, cause: Cause) -> None:
+        """Keep a row with the cause: for the load at which the arm died, or for all where it did not come to any."""
         self.failed.add(arm.name)
+        if point is not None:
+            self.deadly[arm.name, point] = cause
+            self._spare(arm, number)
+            return
+        self.lost[arm.name] = cause
+        for one in self.missing(arm.name, number):
+            self._keep(arm, number, one, cause)
+        for later in range(number + 1, self.settings.repeats):
+            self.progress.drop(self.missing(arm.name, later))
+
+    def _spare(self, arm: Arm, number: int) -> None:
+        """Keep a row with the cause for each load at which the arm has died."""
         for point in self.missing(arm.name, number):
-            row = Row(arm=arm.name, point=point, round=number, began=time.time(), lasted_s=0.0, cause=cause)
-            self.results.add(row)
-            self.progress.finish(row)
-        if arm.name in self.lost:
-            self.progress.total -= sum(
-                len(self.missing(arm.name, later)) for later in range(number + 1, self.settings.repeats)
-            )
+            if (cause := self.deadly.get((arm.name, point))) is not None:
+                self._keep(arm, number, point, cause)
+
+    def _keep(self, arm: Arm, number: int, point: Point, cause: Cause) -> None:
+        row = Row(arm=arm.name, point=point, round=number, began=time.time(), lasted_s=0.0, cause=cause)
+        self.results.add(row)
+        self.progress.finish(row)
+
+    def _starts_left(self) -> int:
+        """Return how many starts there will be, the next one included, where nothing dies."""
+        arms = [arm.name for arm in self.results.meta.arms if arm.name not in self.lost]
+        return sum(bool(self.missing(arm, number)) for arm in arms for number in range(self.settings.repeats))
+
+    def _tell(self, detail: str) -> None:
+        self.progress.detail = detail
 
 
 def turn(arms: Sequence[Arm], number: int) -> list[Arm]:

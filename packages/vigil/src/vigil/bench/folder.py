@@ -25,7 +25,10 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Meta(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for. `prompts`: their hash; `notes`: what was set beyond it; `machine`: where it was measured from."""
+    """What was asked for. `prompts`: their hash; `notes`: what was set beyond it; `machine`: where it was measured from.
+
+    `host`: where the arms were started, empty for this machine.
+    """
 
     schema: int = SCHEMA
     title: str
@@ -35,15 +38,16 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
     prompts: str = ""
     notes: tuple[str, ...] = ()
     machine: dict[str, Any] = msgspec.field(default_factory=dict)
+    host: str = ""
 
     def same(self, other: "Meta") -> bool:
         """Say whether both ask for the same, so that rows of one are rows of the other."""
-        return (self.arms, self.points, self.settings, self.prompts) == (
-            other.arms,
-            other.points,
-            other.settings,
-            other.prompts,
-        )
+        return self.asked == other.asked
+
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """What makes two measurements the same."""
+        return (self.arms, self.points, self.settings, self.prompts, self.host)
 
 
 class Results:

@@ -25,11 +25,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     `most_s`: give a load up after so long, 0: four times `seconds` and at least a minute. `requests`: measure exactly so many
     requests from first to last instead of a steady state. `repeats`: rounds over all loads. `ignore_eos`: generate the fixed
-    length whatever the model says. `processes`: of the client, that share each load.
+    length whatever the model says. `range_ratio`: lengths are drawn evenly from that share below to that share above, 0: all are
+    alike (as `--random-range-ratio` of `vllm bench serve`). `processes`: of the client, that share each load.
     """
 
     input_tokens: int = 512
     output_tokens: int = 128
+    range_ratio: float = 0.0
     seconds: float = 15.0
     most_s: float = 0.0
     requests: int | None = None
@@ -42,6 +44,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = 1
     limits: Limits = Limits()
     backoff: Backoff = Backoff()
+
+    @property
+    def most_output(self) -> int:
+        """The longest answer that is asked for, where no prompt says how long its own is."""
+        return round(self.output_tokens * (1 + self.range_ratio))
+
+    @property
+    def most_input(self) -> int:
+        """The length of the longest prompt that is made."""
+        return round(self.input_tokens * (1 + self.range_ratio))
 
     @property
     def longest_s(self) -> float:

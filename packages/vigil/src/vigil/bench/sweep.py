@@ -5,6 +5,7 @@ import gc
 import random
 import time
 from collections.abc import Sequence
+from statistics import fmean
 
 import msgspec
 
@@ -30,29 +31,56 @@ OVERHEAD_S = 3.0
 
 
 class Progress:
-    """Where a measurement is; whoever draws it looks at this. `total` counts measurements."""
+    """Where a measurement is; whoever draws it looks at this.
 
-    def __init__(self, total: int, settings: Settings) -> None:
-        self.total, self.settings = total, settings
+    `doing` says what goes on, `detail` how it goes; `waiting` are the loads still to be measured, `starts` how many servers have
+    still to be started.
+    """
+
+    def __init__(self, waiting: Sequence[Point], settings: Settings) -> None:
+        self.waiting, self.settings = list(waiting), settings
         self.done = 0
-        self.doing = ""
+        self.doing = self.detail = ""
         self.drive: Drive | None = None
+        self.starts = 0
         self._lasted: dict[Point, list[float]] = {}
-        self.waiting: list[Point] = []
+        self._starts_took: list[float] = []
+
+    @property
+    def total(self) -> int:
+        """How many measurements there are, with those that are done."""
+        return self.done + len(self.waiting)
 
     def finish(self, row: Row) -> None:
-        """Take note of a row."""
+        """Take note of a row, also of one that an earlier run finished."""
         self.done += 1
+        self.drop([row.point])
         if row.cause is None:
             self._lasted.setdefault(row.point, []).append(row.lasted_s)
 
+    def drop(self, points: Sequence[Point]) -> None:
+        """Wait no longer for some measurements."""
+        for point in points:
+            if point in self.waiting:
+                self.waiting.remove(point)
+
+    def started(self, took_s: float) -> None:
+        """Take note of how long a start took, with its stop."""
+        self._starts_took.append(took_s)
+
+    @property
+    def unknown_starts(self) -> int:
+        """How many starts are left of which `left_s` holds nothing, since none was seen yet."""
+        return 0 if self._starts_took else self.starts
+
     @property
     def left_s(self) -> float:
-        """The time left in seconds, by how long the same loads took before."""
+        """The time left in seconds, by how long the same loads and the starts took before."""
         known = [one for some in self._lasted.values() for one in some]
         usual_s = sum(known) / len(known) if known else self.settings.seconds * OVERHEAD + OVERHEAD_S
         expected = [min(self._lasted.get(point, [usual_s])) for point in self.waiting]
-        return max(0.0, sum(expected) - (self.drive.elapsed_s if self.drive else 0.0))
+        starts_s = self.starts * fmean(self._starts_took) if self._starts_took else 0.0
+        return max(0.0, sum(expected) + starts_s - (self.drive.elapsed_s if self.drive else 0.0))
 
 
 def order(points: Sequence[Point], number: int, seed: int) -> list[Point]:
@@ -63,13 +91,17 @@ def order(points: Sequence[Point], number: int, seed: int) -> list[Point]:
 
 
 class Bench:
-    """One server that is measured for one arm. Invariant: every row that was finished is kept in the results."""
+    """One server that is measured for one arm. Invariant: every row that was finished is kept in the results.
+
+    `point`: the load that is measured, or was last; None before the first one.
+    """
 
     def __init__(
         self, place: Place, target: Target, results: Results, progress: Progress, prompts: tuple[Prompt, ...] | None
     ) -> None:
         self.place, self.target, self.results, self.progress = place, target, results, progress
         self.prompts = prompts
+        self.point: Point | None = None
         self.settings = msgspec.structs.replace(results.meta.settings, ignore_eos=_ignores(results, target))
 
     async def round(self, arm: str, number: int) -> Cause | None:
@@ -78,14 +110,13 @@ class Bench:
         for point in order(self.results.meta.points, number, self.settings.seed):
             if (arm, point, number) in kept:
                 continue
+            self.point = point
             self.progress.doing = f"{arm}  {point.text}  round {number + 1} of {self.settings.repeats}"
             row, trouble = await self.measure(arm, point, number)
             if trouble is not None:  # what was cut short is no measurement
                 return Cause(verdict="failed", text=trouble)
             self.results.add(row)
             self.progress.finish(row)
-            if point in self.progress.waiting:
-                self.progress.waiting.remove(point)
         return None
 
     async def measure(self, arm: str, point: Point, number: int) -> tuple[Row, str | None]:

@@ -71,10 +71,10 @@ async def look(client: Client, url: str, wanted: Wanted) -> Target:
     one = _chosen(await _models(client, url), wanted.model, url)
     engine = wanted.engine or _OWNERS.get(str(one.owned_by).lower(), "generic")
     target = Target(url=url, model=one.id, engine=table(engine).name, context=_context(one))
-    length = settings.output_tokens + (0 if wanted.prompts else settings.input_tokens)
+    length = settings.most_output + (0 if wanted.prompts else settings.most_input)
     if target.context is not None and length > target.context:
         raise UsageError(
-            f"{settings.input_tokens} tokens in and {settings.output_tokens} out do not fit the context of {target.context}"
+            f"{settings.most_input} tokens in and {settings.most_output} out do not fit the context of {target.context}"
             f" tokens of {shown(one.id)}: give a smaller --input or --output"
         )
     target = await _check_eos(client, wanted, target)
@@ -124,7 +124,7 @@ async def _check_eos(client: Client, wanted: Wanted, target: Target) -> Target:
         reply = await _try(client, wanted, target, words=8)
     _must_be_good(reply, wanted, target)
     if wanted.prompts is not None:
-        _must_fit(reply.input_tokens, longest(wanted.prompts).output_tokens or wanted.settings.output_tokens, target)
+        _must_fit(reply.input_tokens, longest(wanted.prompts).output_tokens or wanted.settings.most_output, target)
     return target
 
 
@@ -139,7 +139,7 @@ def _must_fit(input_tokens: int, output_tokens: int, target: Target) -> None:
 
 async def _try(client: Client, wanted: Wanted, target: Target, words: int, index: int = -1) -> Reply:
     """Ask for two tokens."""
-    asked = msgspec.structs.replace(wanted.settings, output_tokens=2, ignore_eos=target.ignore_eos)
+    asked = msgspec.structs.replace(wanted.settings, output_tokens=2, range_ratio=0.0, ignore_eos=target.ignore_eos)
     prompts = (
         (msgspec.structs.replace(turned(longest(wanted.prompts)), output_tokens=None),) if wanted.prompts else None
     )

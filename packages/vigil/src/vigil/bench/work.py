@@ -1,5 +1,7 @@
 """The requests of a measurement, one after another, as bytes ready to be sent."""
 
+import random
+
 import msgspec
 
 from vigil.bench.prompts import Prompt, made
@@ -21,7 +23,8 @@ class Work:
         """Return a request's body. `share`: make its answer that much shorter, which puts requests out of step."""
         settings = self.settings
         prompt = self.prompts[index % len(self.prompts)] if self.prompts else None
-        wanted = (prompt.output_tokens if prompt else None) or settings.output_tokens
+        longer, wordier = self._drawn(index)
+        wanted = (prompt.output_tokens if prompt else None) or settings.output_tokens * longer
         asked: dict[str, object] = {
             "model": self.model,
             "max_tokens": max(1, round(wanted * share)),
@@ -31,9 +34,15 @@ class Work:
         }
         if settings.ignore_eos:
             asked["ignore_eos"] = True
-        text = (prompt.text if prompt else made(settings.seed, index, self.words)) or ""
+        text = (prompt.text if prompt else made(settings.seed, index, round(self.words * wordier))) or ""
         if self.path == COMPLETIONS:
             asked["prompt"] = text
         else:
             asked["messages"] = (prompt and prompt.messages) or [{"role": "user", "content": text}]
         return msgspec.json.encode(asked)
+
+    def _drawn(self, index: int) -> tuple[float, float]:
+        """Return by how much the answer and the prompt of a request are longer than what was asked for on the average."""
+        ratio = self.settings.range_ratio
+        rng = random.Random(f"{self.settings.seed}/{index}/lengths")  # noqa: S311 - no secret
+        return rng.uniform(1 - ratio, 1 + ratio), rng.uniform(1 - ratio, 1 + ratio)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from vigil.attest.arguments import Row
 from vigil.attest.collect import Account
-from vigil.cli.render import wrapped
+from vigil.cli.prose import wrapped
 from vigil.screen import plain
 from vigil.verdict.attested import warnings_of
 from vigil.verdict.who import named
@@ -16,7 +16,8 @@ MARKS = {"same": " ", "changed": "!", "not told": "?"}
 
 def text_of_account(account: Account) -> str:
     """Return the table and what is worth knowing beside it."""
-    lines = _table(account.arguments) if account.arguments else ["  its command has no flags"]
+    none = "  its command has no flags" if account.command_known else "  its command is not known from here"
+    lines = _table(account.arguments) if account.arguments else [none]
     changed = sum(row.state == "changed" for row in account.arguments)
     silent = sum(row.state == "not told" for row in account.arguments)
     lines.append("")

@@ -2,12 +2,12 @@
 
 import os
 import sys
+from importlib import import_module
 from typing import Annotated, NoReturn
 
 import typer
 
 from vigil import __version__
-from vigil.cli import bench, check, compare, diagnose, diff, flags, logs, ps, replay, report, run, show, stop, up, wait
 from vigil.cli.saying import mention, open_streams
 from vigil.errors import VigilError
 from vigil.screen import hide_secrets, plain
@@ -18,20 +18,49 @@ ERROR_LIMIT = 600
 # `ClickException`: typer brought a click of its own along from 0.26 on and stands on the real one before that.
 _Misuse: type[Exception] = typer.BadParameter.__mro__[2]
 
-app = typer.Typer(
-    name="vigil",
-    help="Bring LLM inference servers up and tell the truth about them.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
+COMMANDS = (
+    "up",
+    "check",
+    "wait",
+    "run",
+    "ps",
+    "show",
+    "logs",
+    "stop",
+    "diagnose",
+    "diff",
+    "replay",
+    "bench",
+    "compare",
+    "report",
+    "flags",
 )
-COMMAND_FOLLOWS = {
-    "allow_interspersed_args": False
-}  # as with `env` and `docker run`: what comes after it is the server's
-for module in (up, check, wait, run, ps, show, logs, stop, diagnose, diff, replay, bench, compare, report):
-    settings = COMMAND_FOLLOWS if module in {up, run, check} else None
-    app.command(name=module.__name__.rpartition(".")[2], context_settings=settings)(module.command)
-app.add_typer(flags.app, name="flags")
+# as with `env` and `docker run`: what comes after the command is the server's
+_COMMAND_FOLLOWS = {name: {"allow_interspersed_args": False} for name in ("up", "run", "check")}
+
+
+def commands(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
+    """Return the command line with these commands: to import those that nobody asked for takes longer than most commands."""
+    app = typer.Typer(
+        name="vigil",
+        help="Bring LLM inference servers up and tell the truth about them.",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+    )
+    app.callback()(_options)
+    for name in names:
+        module = import_module(f"vigil.cli.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name=name, context_settings=_COMMAND_FOLLOWS.get(name))(module.command)
+    return app
+
+
+def _asked_for(words: list[str]) -> tuple[str, ...]:
+    """Return the commands that a command line needs: the one that it names, else all, for the help and for what is misspelt."""
+    return (words[0],) if words and words[0] in COMMANDS else COMMANDS
 
 
 def _version(value: bool) -> None:
@@ -40,7 +69,6 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -54,7 +82,7 @@ def main() -> NoReturn:
     code: object
     open_streams()
     try:
-        code = app(prog_name="vigil", standalone_mode=False)
+        code = commands(_asked_for(sys.argv[1:]))(prog_name="vigil", standalone_mode=False)
         sys.stdout.flush()  # a reader that has gone shows itself here, not at the interpreter's end
     except _Misuse as error:
         code = _refuse(_advised(error))

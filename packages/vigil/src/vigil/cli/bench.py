@@ -6,7 +6,7 @@ import anyio
 import msgspec
 import typer
 
-from vigil.cli import benching, options
+from vigil.cli import benching, options, progress
 from vigil.cli.checks import check_key
 from vigil.cli.saying import mention
 from vigil.errors import UnreachableError, UsageError
@@ -28,6 +28,7 @@ def command(
     prompts: benching.Prompts = None,
     input_tokens: benching.Input = 512,
     output_tokens: benching.Output = 128,
+    range_ratio: benching.RangeRatio = 0.0,
     natural_ends: benching.Natural = False,
     seconds: benching.Seconds = "15s",
     most: benching.Most = None,
@@ -52,6 +53,7 @@ def command(
     settings = benching.settings_of(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
+        range_ratio=range_ratio,
         seconds=seconds,
         most=most,
         requests=requests,
@@ -110,23 +112,21 @@ class Run:
         from vigil.bench.sweep import Progress
 
         settings = results.meta.settings
-        progress = Progress(len(self.points) * settings.repeats, settings)
-        progress.done = len(results.rows)
-        progress.waiting = list(self.points) * settings.repeats
+        found = Progress(list(self.points) * settings.repeats, settings)
         for row in results.rows:
-            progress.waiting.remove(row.point)
-        return progress
+            found.finish(row)
+        return found
 
     async def _measured(self, arm: str, bench: "Bench") -> "Cause | None":
         cause = None
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(benching.show, bench.progress)
+            tasks.start_soon(progress.show, bench.progress)
             for number in range(bench.settings.repeats):
                 cause = await bench.round(arm, number)
                 if cause is not None:
                     break
             tasks.cancel_scope.cancel()
-        benching.clear()
+        progress.clear()
         return cause
 
     def _results(self, known: "Known") -> "Results":

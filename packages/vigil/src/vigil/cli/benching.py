@@ -1,7 +1,6 @@
-"""What `vigil bench` and `vigil compare` share: their options, the folder of results, and the words while they measure."""
+"""What `vigil bench` and `vigil compare` share: their options, and the folder of results."""
 
 import secrets
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -15,16 +14,11 @@ from vigil.bench.folder import META, read_meta
 from vigil.bench.prompts import Prompt, read
 from vigil.bench.reply import Limits
 from vigil.bench.settings import Point, Settings
-from vigil.bench.sweep import Progress
 from vigil.cli import options
-from vigil.cli.saying import mention
 from vigil.errors import UsageError, VigilError
-from vigil.screen import duration
 from vigil.store import private_folder
 
 Found = TypeVar("Found")
-FRAME_S = 0.5
-QUIET_S = 30.0
 MOST_POINTS = 64
 HIGHEST = 65536
 MOST_PROCESSES = 64
@@ -42,6 +36,12 @@ Prompts = Annotated[
 ]
 Input = Annotated[int, typer.Option("--input", metavar="TOKENS", help="Length of made prompts, by the server's count.")]
 Output = Annotated[int, typer.Option("--output", metavar="TOKENS", help="Length of answers, or the most of it.")]
+RangeRatio = Annotated[
+    float,
+    typer.Option(
+        "--range-ratio", metavar="R", help="Draw each length from (1-R) to (1+R) times what it is; 0: all alike."
+    ),
+]
 Natural = Annotated[
     bool, typer.Option("--natural-ends", help="Let the model end its answers; else they have the length of --output.")
 ]
@@ -108,7 +108,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settings_of(
-    *, input_tokens: int, output_tokens: int, seconds: str, most: str | None, requests: int | None, repeats: int, seed: int,
+    *, input_tokens: int, output_tokens: int, range_ratio: float, seconds: str, most: str | None, requests: int | None,
+    repeats: int, seed: int,
     natural_ends: bool, temperature: float, chat: bool, patience: str, processes: int,
 ) -> Settings:  # fmt: skip
     """Return the settings of the options; raise `UsageError` for what cannot be."""
@@ -117,6 +118,8 @@ def settings_of(
             raise UsageError(f"{name} {value}: give 1 or more")
     if requests is not None and requests < 1:
         raise UsageError(f"--requests {requests}: give 1 or more")
+    if not 0 <= range_ratio < 1:
+        raise UsageError(f"--range-ratio {range_ratio:g}: give 0 or more, and less than 1")
     if not 0 <= temperature <= 2:  # noqa: PLR2004 - what the servers take
         raise UsageError(f"--temperature {temperature:g}: give 0 to 2")
     if not 1 <= processes <= MOST_PROCESSES:
@@ -128,6 +131,7 @@ def settings_of(
     return Settings(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
+        range_ratio=range_ratio,
         seconds=seconds_s,
         most_s=options.seconds(most, "--most") if most else 0.0,
         requests=requests,
@@ -187,38 +191,3 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
             yield from _leaves(one)
         else:
             yield one
-
-
-async def show(progress: Progress, doing: Callable[[], str] | None = None) -> None:
-    """Say where it is until cancelled: one line that is redrawn in a terminal, a line now and then elsewhere."""
-    live = sys.stderr.isatty()
-    told, told_s = "", -QUIET_S
-    while True:
-        text = line_of(progress, doing() if doing else progress.doing)
-        if live:
-            print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
-        elif (progress.doing != told or time.monotonic() - told_s >= QUIET_S) and text:
-            mention(text)
-            told, told_s = progress.doing, time.monotonic()
-        await anyio.sleep(FRAME_S)
-
-
-def clear() -> None:
-    """Take the redrawn line away."""
-    if sys.stderr.isatty():
-        print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
-
-
-def line_of(progress: Progress, doing: str) -> str:
-    """Return where it is, in one line."""
-    if not doing:
-        return ""
-    parts = [f"[{progress.done}/{progress.total}]", doing]
-    drive = progress.drive
-    if drive is not None:
-        tokens = sum(drive.bins[-20:]) / 2 if drive.bins else 0
-        state = "steady" if drive.steady else "warming up"
-        parts.append(f"{state}, {len(drive.replies)} answers, {tokens:.0f} events/s")
-    if left_s := progress.left_s:
-        parts.append(f"about {duration(left_s)} left")
-    return "  ".join(parts)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from vigil.cli.render import cause_lines, wrapped
+from vigil.cli.prose import wrapped
+from vigil.cli.render import cause_lines
 from vigil.cli.saying import mention
 from vigil.diagnosis.postmortem import Story
 from vigil.diagnosis.rules import Rule, known_rules

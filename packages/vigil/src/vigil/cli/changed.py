@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from vigil.changes import GIVEN, Change
 from vigil.cli.options import leading_to
+from vigil.cli.prose import WIDEST
 from vigil.screen import ago, plain
 from vigil.verdict import Verdict
 
 SHOWN = 6
 LONGEST_SIDE = 60
-WIDEST = 118
 
 
 def block_of(verdict: Verdict, width: int = WIDEST) -> list[str]:

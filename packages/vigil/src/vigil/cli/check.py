@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import anyio
-import msgspec
 import typer
 
 from vigil.cli import options
@@ -44,7 +43,7 @@ def command(
     from vigil.cli.flags import release_of
     from vigil.errors import UsageError
     from vigil.plan import Plan
-    from vigil.screen import plain_json
+    from vigil.screen import json_of
     from vigil.supervise.ahead import check
 
     if explain is not None:
@@ -61,6 +60,6 @@ def command(
         engine=options.engine_name(engine),
     )
     report = anyio.run(lambda: check(checked(plan), deep=deep, version=release_of(engine_version)))
-    print(plain_json(msgspec.json.encode(hidden(report)).decode()) if json else text_of(report))
+    print(json_of(hidden(report)) if json else text_of(report))
     if report.fatal:
         raise typer.Exit(REFUSED)

@@ -8,6 +8,7 @@ from vigil.errors import UsageError
 from vigil.plan import Plan
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_NO_TEXT = re.compile(r"[\ud800-\udfff]")  # what Python makes of bytes that are no UTF-8
 _NUMBER = re.compile(r"[+-]?\d+\Z")
 
 
@@ -40,6 +41,8 @@ def check_key(plan: Plan) -> None:
 
 def check_command(plan: Plan) -> None:
     """Refuse a command without a program."""
+    if any(_NO_TEXT.search(word) for word in plan.command):
+        raise UsageError("the command has bytes that are no UTF-8: give that file a name that is, or a link with one")
     if not plan.command[0].strip():
         raise UsageError("the command is empty: vigil up [OPTIONS] -- COMMAND... (is a variable in it not set?)")
 

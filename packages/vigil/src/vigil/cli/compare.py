@@ -4,19 +4,21 @@ import re
 import shlex
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import msgspec
 import typer
 
-from vigil.cli import benching, options
+from vigil.cli import benching, options, progress
 from vigil.cli.checks import check_command, check_key, check_port
 from vigil.cli.saying import mention
 from vigil.errors import UsageError
 from vigil.screen import hide_in_command
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from vigil.bench.alike import Alike
     from vigil.bench.arms import Comparing, Lifted
     from vigil.bench.folder import Arm, Meta, Results
@@ -32,13 +34,25 @@ Arms = Annotated[
 ]
 
 
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at", metavar="URL", help="With --on or --reach: where this machine reaches the arms; else through ssh."
+    ),
+]
+
+
 def command(
     arm: Arms,
+    on: options.On = None,
+    reach: options.ReachOption = None,
+    at: At = None,
     concurrency: benching.Concurrency = None,
     rate: benching.Rate = None,
     prompts: benching.Prompts = None,
     input_tokens: benching.Input = 512,
     output_tokens: benching.Output = 128,
+    range_ratio: benching.RangeRatio = 0.0,
     natural_ends: benching.Natural = False,
     seconds: benching.Seconds = "15s",
     most: benching.Most = None,
@@ -70,6 +84,7 @@ def command(
     settings = benching.settings_of(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
+        range_ratio=range_ratio,
         seconds=seconds,
         most=most,
         requests=requests,
@@ -83,9 +98,13 @@ def command(
     )
     most_at_once = int(max((one.value for one in points if one.kind == "concurrency"), default=0))
     commands = alike(arms_of(arm), most_at_once)
+    if at is not None and not (on or reach):
+        raise UsageError("--at is for arms on another host: give --on HOST or --reach COMMAND with it")
     plan = Plan(
+        on=on,
+        reach=reach,
         env=options.environment(env, env_file),
-        cwd=str(Path.cwd()),
+        cwd=options.here(on, reach),
         url=options.address(url),
         ready=options.choice(ready, ("token", "http", "log"), "--ready"),  # type: ignore[arg-type]
         engine=options.engine_name(engine),
@@ -101,7 +120,20 @@ def command(
     }
     check(plans)
     asked = benching.Asked(points=points, settings=settings, prompts=benching.prompts_of(prompts))
-    compare(asked, commands, plans, out, json=json)
+    compare(asked, commands, Started(plans=plans, at=options.address(at)), out, json=json)
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """How the arms are started, by name, and where we reach them if not where they answer (`at`)."""
+
+    plans: dict[str, Any]
+    at: str | None = None
+
+    @property
+    def host(self) -> str:
+        """The host of all of them in words; empty for this machine."""
+        plan = next(iter(self.plans.values()))
+        return plan.on or plan.reach or ""
 
 
 def arms_of(texts: list[str]) -> dict[str, tuple[str, ...]]:
@@ -134,38 +166,39 @@ def check(plans: "dict[str, Plan]") -> None:
         check_port(plan)
 
 
-def compare(
-    asked: benching.Asked, commands: "Alike", plans: "dict[str, Plan]", out: Path | None, *, json: bool
-) -> None:
+def compare(asked: benching.Asked, commands: "Alike", started: Started, out: Path | None, *, json: bool) -> None:
     """Compare, tell, and leave with 4 where an arm failed."""
     from vigil.bench.arms import Comparing
     from vigil.bench.folder import Results
     from vigil.cli.lifting import lifted
+    from vigil.cli.telling import report_in, save
 
     for note in commands.notes:
         mention(note)
     folder = benching.folder_for(out, "compare")
-    results = Results.begin(folder, _meta(asked, commands))
+    results = Results.begin(folder, _meta(asked, commands, started.host))
     if results.rows:
         mention(f"{len(results.rows)} rows of {folder} are kept")
     mention(f"results go to {folder}; after an interruption the same command with --out {folder} goes on")
 
-    def lift(arm: "Arm") -> "AbstractAsyncContextManager[Lifted]":
-        return lifted(plans[arm.name])
+    def lift(arm: "Arm", tell: "Callable[[str], None]") -> "AbstractAsyncContextManager[Lifted]":
+        return lifted(started.plans[arm.name], tell, started.at)
 
     comparing = Comparing(results, lift, asked.prompts)
     try:
         benching.run(lambda: _run(comparing))
     except KeyboardInterrupt:
-        mention(f"interrupted; to go on: the same command with --out {folder}")
+        progress.clear()
+        save(results.path, report_in(results.path))
+        mention(f"interrupted; to go on: the same command with --out {folder}   What there is: vigil report {folder}")
         raise typer.Exit(130) from None
     finally:
-        benching.clear()
+        progress.clear()
     _tell(results, json=json)
     raise typer.Exit(LOST if comparing.failed else 0)
 
 
-def _meta(asked: benching.Asked, commands: "Alike") -> "Meta":
+def _meta(asked: benching.Asked, commands: "Alike", host: str) -> "Meta":
     from vigil.bench import provenance
     from vigil.bench.folder import Arm, Meta
     from vigil.bench.prompts import digest
@@ -180,12 +213,13 @@ def _meta(asked: benching.Asked, commands: "Alike") -> "Meta":
         prompts=digest(asked.prompts, settings.seed, settings.input_tokens),
         notes=commands.notes,
         machine=provenance.here(),
+        host=host,
     )
 
 
 async def _run(comparing: "Comparing") -> None:
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(benching.show, comparing.progress)
+        tasks.start_soon(progress.show, comparing.progress)
         await comparing.run()
         tasks.cancel_scope.cancel()
 
@@ -195,4 +229,4 @@ def _tell(results: "Results", *, json: bool) -> None:
     from vigil.cli.telling import tell
 
     tell([results.path], json=json, keep=True)
-    mention(f"kept in {results.path}   Pictures: vigil report {results.path}")
+    mention(f"kept in {results.path}   Pictures: vigil report {results.path} --pictures FOLDER")

@@ -7,12 +7,14 @@ from vigil.bench.intervals import Interval
 from vigil.screen import plain
 
 NARROW = 3
+FEW = 2
+INTERVAL = "95 %"
 _HEADS = (
     "load",
     "tokens/s",
-    "95 %",
+    INTERVAL,
     "one user's",
-    "95 %",
+    INTERVAL,
     "first token",
     "p99",
     "per token",
@@ -24,18 +26,41 @@ _HEADS = (
 )
 
 
-def table_of(figures: Sequence[Figure]) -> str:
-    """Return the table of all figures, an arm after another, with what is doubtful below it."""
+def table_of(figures: Sequence[Figure], width: int | None = None) -> str:
+    """Return the table of all figures, an arm after another, with what is doubtful below it.
+
+    `width`: columns that there are; a wider table is folded: what has no room follows below, behind arm and load again.
+    """
     several = len({one.arm for one in figures}) > 1
     heads = (("arm",) if several else ()) + _HEADS
     cells = [((plain(one.arm, 24),) if several else ()) + _cells(one) for one in figures]
     kept = [at for at in range(len(heads)) if at < NARROW or any(row[at] for row in cells)]
     rows = [[row[at] for at in kept] for row in [heads, *cells]]
     widths = [max(len(row[at]) for row in rows) for at in range(len(kept))]
-    lines = [
-        "  ".join(_put(cell, widths[at], at, several=several) for at, cell in enumerate(row)).rstrip() for row in rows
+    fixed = 2 if several else 1
+    parts = [
+        "\n".join(
+            "  ".join(_put(row[at], widths[at], at, several=several) for at in some).rstrip()
+            for row in rows
+            if any(row[at] for at in some[fixed:])
+        )
+        for some in _folded(rows[0], widths, fixed, width)
     ]
-    return "\n".join([*lines, *_below(figures, several=several)])
+    return "\n".join(["\n\n".join(parts), *_below(figures, several=several)])
+
+
+def _folded(heads: Sequence[str], widths: Sequence[int], fixed: int, room: int | None) -> list[list[int]]:
+    """Return which columns stand beside each other; an interval stays with its value, the first `fixed` come again."""
+    found = [list(range(fixed))]
+    for at in range(fixed, len(heads)):
+        if heads[at] == INTERVAL:
+            continue
+        unit = [one for one in (at, at + 1) if one == at or heads[one : one + 1] == [INTERVAL]]
+        wide = sum(widths[one] + 2 for one in [*found[-1], *unit]) - 2
+        if room is not None and wide > room and len(found[-1]) > fixed:
+            found.append(list(range(fixed)))
+        found[-1] += unit
+    return found
 
 
 def _put(cell: str, width: int, at: int, *, several: bool) -> str:
@@ -82,15 +107,29 @@ def millis(seconds: float | None) -> str:
 
 
 def _below(figures: Sequence[Figure], *, several: bool) -> list[str]:
-    """Return what must be known beside the numbers."""
-    lines = []
+    """Return what must be known beside the numbers; what is the same at several loads stands there once."""
+    said: dict[tuple[str, str], list[Figure]] = {}
     for one in figures:
-        who = f"{plain(one.arm, 24)}, {one.point.text}" if several else one.point.text
-        if one.cause is not None:
-            code = f" {one.cause.code}" if one.cause.code else ""
-            lines.append(f"{who}: {one.cause.verdict}{code}: {plain(one.cause.text, 300)}")
-        lines += [f"{who}: {plain(note, 300)}" for note in one.notes]
-        if one.failures:
-            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(one.failures.items()))
-            lines.append(f"{who}: {kinds} ({plain(one.failure_text, 200)})")
+        for text in _said_of(one):
+            said.setdefault((one.arm, text), []).append(one)
+    loads = {arm: sum(one.arm == arm for one in figures) for arm in {one.arm for one in figures}}
+    lines = []
+    for (arm, text), some in said.items():
+        where = ", ".join(one.point.text for one in some)
+        if len(some) > FEW:
+            where = "all loads" if len(some) == loads[arm] else f"{len(some)} loads"
+        lines.append(f"{plain(arm, 24)}, {where}: {text}" if several else f"{where}: {text}")
     return ["", *lines] if lines else []
+
+
+def _said_of(one: Figure) -> list[str]:
+    """Return the cause of a missing measurement, the doubts about one that is there, and the failures."""
+    found = []
+    if one.cause is not None:
+        code = f" {one.cause.code}" if one.cause.code else ""
+        found.append(f"{one.cause.verdict}{code}: {plain(one.cause.text, 300)}")
+    found += [plain(note, 300) for note in one.notes]
+    if one.failures:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(one.failures.items()))
+        found.append(f"{kinds} ({plain(one.failure_text, 200)})")
+    return found

@@ -4,14 +4,16 @@ import shlex
 
 from msgspec.structs import replace
 
-from vigil.cli.render import wrapped
+from vigil.cli.prose import wrapped
 from vigil.errors import UsageError
-from vigil.preflight import Finding, Report
-from vigil.preflight.finding import kinds
+from vigil.preflight.finding import Finding, Report, kinds
 from vigil.screen import hide_in_command, hide_secrets, plain
 
 SHOWN_CHARS = 160
 AROUND_CHARS = 60
+AROUND_WORDS = 40
+SHOWN_WORDS = 12
+LONGEST_CHARS = 8000
 
 
 def text_of(report: Report) -> str:
@@ -74,14 +76,21 @@ def _underlined(finding: Finding, words: tuple[str, ...]) -> list[str]:
     """Return the piece of the command around a finding's words, and a line of carets below them."""
     if finding.at is None or finding.at >= len(words):
         return []
-    shown = [plain(shlex.quote(word), SHOWN_CHARS) for word in hide_in_command(words)]
-    before = " ".join(shown[: finding.at])
-    piece = " ".join(shown[finding.at : finding.at + finding.count])
-    after = " ".join(shown[finding.at + finding.count :])
+    first = max(0, finding.at - AROUND_WORDS)
+    near = hide_in_command(words[first : finding.at + finding.count + AROUND_WORDS])
+    shown, at = [plain(_one_line(shlex.quote(word)), SHOWN_CHARS) for word in near], finding.at - first
+    before = " ".join(shown[:at])
+    piece = " ".join(shown[at : at + finding.count][:SHOWN_WORDS])
+    after = " ".join(shown[at + finding.count :])
     before = ("..." + before[-AROUND_CHARS:] if len(before) > AROUND_CHARS else before) + (" " if before else "")
     after = (" " if after else "") + (after[:AROUND_CHARS] + "..." if len(after) > AROUND_CHARS else after)
     return [f"    {before}{piece}{after}".rstrip(), f"    {' ' * len(before)}{'^' * len(piece)}"]
 
 
+def _one_line(text: str) -> str:
+    return text[: SHOWN_CHARS * 4].replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _joined(words: tuple[str, ...]) -> str:
-    return plain(shlex.join(hide_in_command(words)), 4000)
+    text = shlex.join(hide_in_command(words))
+    return plain(text, LONGEST_CHARS) if len(text) <= LONGEST_CHARS else f"({len(text)} characters: --json has them)"

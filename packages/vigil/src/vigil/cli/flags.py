@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _RELEASE = re.compile(r"[bv]?\d[\w.+-]{0,40}\Z")
 EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="sglang, vllm or llamacpp.")]
 
-app = typer.Typer(help="What the tables know of engines' flags.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="What the tables know of engines' flags.", rich_markup_mode=None)
 
 
 @app.callback()

@@ -194,7 +194,12 @@ def choice(value: str, allowed: tuple[str, ...], option: str) -> str:
 
 def here(on: str | None, reach: str | None) -> str | None:
     """Return the current folder for a command that starts on this machine; elsewhere its login decides."""
-    return None if on or reach else str(Path.cwd())
+    if on or reach:
+        return None
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        raise UsageError("the current folder was deleted: go to another one, or give --cwd") from None
 
 
 def leading_to(host: str, *, by_ssh: bool | None = None) -> str:
@@ -232,8 +237,17 @@ def expectations(texts: list[str] | None, on: str | None, reach: str | None) -> 
             raise UsageError(f"--expect {error}") from error
         if one.what == "file" and (on or reach) and not one.name.startswith("/"):
             raise UsageError(f"--expect {text[:80]!r}: give the whole path of a file on another host")
-        found.append(f"file={absolute(one.name, on, reach)}" if one.what == "file" else text)
+        found.append(f"file={_file_here(one.name, on, reach)}" if one.what == "file" else text)
     return tuple(found)
+
+
+def _file_here(path: str, on: str | None, reach: str | None) -> str:
+    """Return the whole path of a file; on this machine it must be there, before minutes go by until nothing loaded it."""
+    whole = absolute(path, on, reach)
+    if not (on or reach) and not Path(whole).is_file():
+        wrong = "it is no file" if Path(whole).exists() else "there is no such file"
+        raise UsageError(f"--expect file={path[:200]!r}: {wrong}")
+    return whole
 
 
 def engine_name(name: str | None) -> str | None:

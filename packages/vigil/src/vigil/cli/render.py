@@ -1,16 +1,14 @@
 """A verdict in words, on one screen: what happened, the line that says so, what to do, and where the whole log is."""
 
-import shutil
-import textwrap
 from pathlib import Path
 
-from vigil.cli.changed import WIDEST, block_of
+from vigil.cli.changed import block_of
 from vigil.cli.options import leading_to
+from vigil.cli.prose import width, wrapped
 from vigil.diagnosis.cause import Cause
 from vigil.screen import duration, plain
 from vigil.verdict import SERVING, Verdict, Word
 
-NARROWEST = 60
 SHOWN_ATTEMPTS = 5
 SHOWN_TEXT = 500
 SHOWN_EVIDENCE = 8
@@ -26,7 +24,7 @@ def text_of(verdict: Verdict, trace: Path | None, *, hints: bool = True) -> str:
     """Return a verdict for people. Nothing in it can move or colour the terminal. `hints`: say what to do next."""
     parts = [_head(verdict), *_what(verdict)]
     if verdict.word not in {Word.READY, Word.BUSY, Word.FINISHED}:
-        parts += [*_attempts(verdict), *_cause(verdict), *block_of(verdict, _width())]
+        parts += [*_attempts(verdict), *_cause(verdict), *block_of(verdict, width())]
     else:
         parts += _phases(verdict)
     parts += _expectations(verdict)
@@ -100,7 +98,7 @@ def _no_cause(verdict: Verdict) -> list[str]:
     said = ["", "  no cause found in what was seen"] if verdict.word in NEED_A_CAUSE else []
     if not verdict.tail:
         return said
-    shown = [f"    {number:>6}  {plain(text, _width() - 12)}" for number, text in verdict.tail]
+    shown = [f"    {number:>6}  {plain(text, width() - 12)}" for number, text in verdict.tail]
     return [*said, *([] if said else [""]), "  the end of its log:", *shown]
 
 
@@ -115,7 +113,7 @@ def cause_lines(cause: Cause) -> list[str]:
             if number == cause.line:  # the line that says so is shown whole
                 lines += wrapped(plain(text, SHOWN_TEXT), first=f"  > {number:>6}  ", then=" " * 12)
             else:
-                lines.append(f"    {number:>6}  {plain(text, _width() - 12)}")
+                lines.append(f"    {number:>6}  {plain(text, width() - 12)}")
     elif cause.text:
         lines += wrapped(plain(cause.text, SHOWN_TEXT), first="    ", then="    ")
     if cause.advice:
@@ -145,15 +143,3 @@ def _where_next(verdict: Verdict, trace: Path | None, *, hints: bool) -> list[st
     if hints and verdict.name and verdict.word in steps:
         lines.append(f"  next:  {steps[verdict.word]}")
     return lines if len(lines) > 1 else []
-
-
-def wrapped(text: str, first: str = "  ", then: str = "    ") -> list[str]:
-    """Return text as lines that fit the terminal."""
-    return textwrap.wrap(
-        plain(text, 1200), _width(), initial_indent=first, subsequent_indent=then, break_on_hyphens=False
-    ) or [first]
-
-
-def _width() -> int:
-    """Return how wide prose may run: as the terminal where there is one, and never so narrow that words break."""
-    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((WIDEST + 1, 24)).columns - 1))

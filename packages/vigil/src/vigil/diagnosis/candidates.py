@@ -15,6 +15,7 @@ _QUOTED = "    "
 """Lines indented so far are source that a traceback quotes, or help texts."""
 ERROR_WORDS = ("ERROR", "Error", "error", "CRITICAL", " E ", "[E")
 _ERROR_FIRST = re.compile(r"(?:[\w.:/-]+ ){0,3}(?:fatal )?error\b", re.IGNORECASE)
+_WHAT, _ABORTED = "what():", "Fatal Python error: Aborted"
 _MOST_HITS = 600
 """Lines that one text is looked at in: a server may print it for each request."""
 _MOST_ABOVE = 20
@@ -199,6 +200,7 @@ def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
     chains = read_chains(log, marks.ready)
     relays = log.find_any(how_to_read().relays)
     muted = log.find_any(how_to_read().harmless) | usage_lines(log) | {i for chain in chains for i in chain.inside}
+    muted |= _told_aborts(log)
     first = {chain.head for chain in chains}
     spans = {raised.index: (chain.head, chain.raised[-1].index) for chain in chains for raised in chain.raised}
     gathering = _Gathering(log, muted - first, relays, spans)
@@ -212,6 +214,12 @@ def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
     candidates = tuple(gathering.in_its_stage(one) for one in found if one.index > marks.ready and one not in repeated)
     lasting = tuple(one for one in found if one.when is not None and one.when.lasting)
     return Evidence(marks, candidates, lasting, repeated, frozenset(muted | relays), gathering.stages)
+
+
+def _told_aborts(log: LogText) -> set[int]:
+    """Return Python's word on an abort whose own words stand above it: that C++ ended here for what they say."""
+    told = ((index, log.last_before((_WHAT,), index)) for index in log.find(_ABORTED))
+    return {index for index, what in told if what is not None and log.apart(what, index) <= SOON}
 
 
 def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:

@@ -137,7 +137,7 @@ def _choose(log: LogText, end: End, evidence: Evidence, flow: Flow, setting: Set
 
 def _serving(log: LogText, evidence: Evidence, flow: Flow) -> tuple[Choice, ...] | None:
     """Return what is wrong with a server that runs: its health answers, its GPU, or its speculation."""
-    seen = find_misleading(log, flow, evidence.marks)
+    seen = find_misleading(log, flow, evidence)
     if seen is not None:
         groups = (("why", _SILENT_END),) if seen.code == DEAD else ()
         return (Choice(Candidate(index=seen.at, rule=known_rules()[seen.code], level=0, groups=groups), _HEALTH_SURE),)

@@ -10,9 +10,10 @@ from vigil.diagnosis.rules import how_to_read
 from vigil.diagnosis.text import LogText
 
 THROUGHPUT = "Avg generation throughput:"
-ALIVE = ("Decode batch", "Prefill batch", THROUGHPUT, "eval time =")
+ALIVE = ("Decode batch", "Prefill batch", THROUGHPUT, "eval time =", "prompt processing progress")
 ANSWERS = ("/health", "/ping", '"POST /', '"GET /version', '"GET /v1/models')
-_NO_TOKENS = re.compile(r"Avg generation throughput: 0(?:\.0*)? ")
+_NO_TOKENS = re.compile(r"Avg prompt throughput: 0(?:\.0*)? .*?Avg generation throughput: 0(?:\.0*)? ")
+"""Of a long prompt there is work to see before its first token."""
 _HEALTH_CALL = re.compile(r"Prefill batch[.,] #new-seq: [01], #new-token: [01],")
 """SGLang answers a health call by a prefill of one token."""
 _HEALTH = re.compile(r'GET /(?:health\w*|ping)(?:\?\S*)?(?: HTTP/[\d.]+")? (?:[\d.:a-f]+ )?(?P<status>\d{3})\b')

@@ -5,18 +5,26 @@ from bisect import bisect_left
 from http import HTTPStatus
 from typing import NamedTuple
 
-from vigil.diagnosis.candidates import Marks
-from vigil.diagnosis.flow import ANSWERS, THROUGHPUT, Flow
+from vigil.diagnosis.candidates import Evidence, Marks
+from vigil.diagnosis.flow import Flow
+from vigil.diagnosis.stages import SERVING
+from vigil.diagnosis.standstill import BATCHES, find_standstill
 from vigil.diagnosis.text import LogText
 
 DEAD, BUSY, IDLE, PROBE, EARLY = "HEALTH001", "HEALTH002", "HEALTH003", "HEALTH004", "HEALTH005"
-NEVER = "HEALTH006"
+NEVER, DEAF = "HEALTH006", "HEALTH007"
 NO_ANSWER = ("Health check failed. Server couldn't get a response",)
 IMPATIENT = (
     "context deadline exceeded",
     "Client.Timeout exceeded while awaiting headers",
     "probe failed",
     "health check timed out",
+    "health check failed",  # routers
+    "Health check exceeded timeout",  # docker
+    "is unhealthy",  # docker compose
+    "failed the health check",  # Ray Serve
+    "upstream timed out",  # nginx
+    "Read timed out",  # whoever asks with Python
     "receive health check response for replica",
 )
 DIED = ("Engine core proc EngineCore", "MQLLMEngine is already dead")
@@ -25,21 +33,14 @@ WARM_BEGIN = ("warmup started",)
 WARM_END = ("warmup done", "warmup finished", "warmup completed", "fired up and ready")
 _ANSWERS_OF_THE_DEAD = 2
 """One answer may have been on its way."""
-_STANDS = re.compile(
-    r"Avg prompt throughput: 0(?:\.0*)? .*?Avg generation throughput: 0(?:\.0*)? .*?"
-    r"Running: (?P<running>\d+) reqs.*?(?:Waiting|Pending): (?P<waiting>\d+) reqs"
-    r"|Decode batch.*?gen throughput \(token/s\): 0(?:\.0*)?,.*?#queue-req: (?P<queued>[1-9]\d*)"
-)
-_STANDING_LINES, _STANDING_ALONE = 2, 3
-"""Lines of a standstill that count where health answers beside them, and by themselves: half a minute of vLLM."""
 _REFUSALS = 3
-_ANSWERED = re.compile(r'"GET /\S* HTTP/[\d.]+" 200\b')
-"""Whatever was asked for (`/health`, `/version`, `/v1/models`): it is what somebody takes for a sign of life."""
 _WORKING_LINES = 3
 """Lines of work, before and after a refusal, that show that the server was only busy."""
 _GENERATES = re.compile(r'GET /health_generate\S*(?: HTTP/[\d.]+")? 50[0-9]\b')
 """SGLang's health call that asks the engine for a token."""
-_PROBES = re.compile(r"/(?:health\w*|ping|v1/models|ready)\b|[Ll]iveness|[Rr]eadiness|[Ss]tartup|health check")
+_PROBES = re.compile(
+    r"/(?:health\w*|ping|v1/models|ready)\b|[Ll]iveness|[Rr]eadiness|[Ss]tartup|[Hh]ealth check|ontainer \S{1,80} is unhealthy"
+)
 
 
 class Sight(NamedTuple):
@@ -57,18 +58,20 @@ def answers_after_death(flow: Flow, index: int) -> bool:
     return len(later) >= _ANSWERS_OF_THE_DEAD
 
 
-def find_misleading(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
+def find_misleading(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
     """Return what shows that the health answers say the wrong thing of a server that did not die, or None.
 
     While it starts, and while it drains because it was asked to stop, a server is right to refuse.
     """
+    marks = evidence.marks
     return (
         _orphan(log, flow, marks)
         or _early(log, flow)
-        or _standing(log)
-        or _busy(log, flow, marks)
+        or _standing(log, flow, evidence)
+        or _busy(log, flow, evidence)
+        or _deaf(log, flow, evidence)
         or _split(log, flow, marks)
-        or _impatient(log, flow, marks)
+        or _impatient(log, flow, evidence)
         or _never(flow, marks)
     )
 
@@ -90,16 +93,10 @@ def _early(log: LogText, flow: Flow) -> Sight | None:
     return None
 
 
-def _standing(log: LogText) -> Sight | None:
-    """Find 200 although requests wait and no token comes: the first line of the standstill that the log ends with."""
-    told = [(i, _STANDS.search(log.texts[i])) for i in sorted(log.find_any((THROUGHPUT, "Decode batch")))]
-    first, count = -1, 0
-    for index, match in reversed(told):
-        if match is None or not (match["queued"] or int(match["running"]) + int(match["waiting"])):
-            break
-        first, count = index, count + 1
-    healthy = any(_ANSWERED.search(log.texts[i]) for i in log.find_any(ANSWERS) if i > first)
-    return Sight(IDLE, first) if count >= (_STANDING_LINES if healthy else _STANDING_ALONE) else None
+def _standing(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
+    """Find 200 although requests wait and no token comes."""
+    found = find_standstill(log, flow, evidence)
+    return None if found is None else Sight(IDLE, found)
 
 
 def _split(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
@@ -114,30 +111,60 @@ def _split(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
     return None
 
 
-def _busy(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
-    """Find 503 between lines that show work, or answers to requests: the last of these before the first bad answer."""
+def _busy(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
+    """Find bad answers between lines that show work, or answers to requests: the last of these before the first."""
+    marks = evidence.marks
     work = sorted({*flow.alive, *(a.at for a in flow.answers if not a.health and a.status == HTTPStatus.OK)})
-    refused = [a.at for a in flow.answers if a.health and a.status == HTTPStatus.SERVICE_UNAVAILABLE]
+    refused = {a.at for a in flow.answers if a.health and a.status >= HTTPStatus.INTERNAL_SERVER_ERROR}
     for bad in sorted({*log.find_any(NO_ANSWER), *refused}):
         before = bisect_left(work, bad)
-        if marks.ready < bad < marks.stopped and 0 < before < len(work) and len(work) >= _WORKING_LINES:
+        if not marks.ready < bad < marks.stopped or before == len(work) or len(work) < _WORKING_LINES:
+            continue
+        if before:
             return Sight(BUSY, work[before - 1])
+        if bad not in refused and _goes_on(log, flow, evidence, bad):
+            return Sight(BUSY, bad)
+    return None
+
+
+def _goes_on(log: LogText, flow: Flow, evidence: Evidence, index: int) -> bool:
+    """Whether a piece of a log that does not go back to the start shows work behind a probe that was not refused."""
+    works = bool(flow.alive) and flow.alive[-1] > index
+    return works and not evidence.stages.at(index) and "refused" not in log.texts[index]
+
+
+def _deaf(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
+    """Find SGLang's word that its engine gave its health call no answer, with no work and no good answer behind it.
+
+    While it warms up, it may be late.
+    """
+    good = (answer.at for answer in flow.answers if answer.status == HTTPStatus.OK)
+    well = max((evidence.marks.ready, *log.find_any(BATCHES), *good))
+    for index in sorted(log.find_any(NO_ANSWER)):
+        if well < index < evidence.marks.stopped:
+            served = evidence.marks.ready >= 0 or evidence.stages.at(index) in {"", SERVING}
+            return Sight(DEAF, index) if served else None
     return None
 
 
 def _never(flow: Flow, marks: Marks) -> Sight | None:
-    """Find a server that called itself ready and has answered nothing but 503 since."""
-    later = [answer for answer in flow.answers if marks.ready < answer.at < marks.stopped]
+    """Find a server that called itself ready, or served, and has answered nothing but 503 since."""
+    good = [answer.at for answer in flow.answers if answer.status == HTTPStatus.OK and answer.at < marks.stopped]
+    served = max((marks.ready, *good))
+    if served < 0:
+        return None  # it starts
+    worked = max((served, *flow.alive))
+    later = [answer for answer in flow.answers if worked < answer.at < marks.stopped]
     refused = [answer for answer in later if answer.health and answer.status == HTTPStatus.SERVICE_UNAVAILABLE]
-    never = marks.ready >= 0 and len(refused) == len(later) >= _REFUSALS
-    return Sight(NEVER, refused[0].at) if never and not any(at > marks.ready for at in flow.alive) else None
+    return Sight(NEVER, refused[0].at) if len(refused) == len(later) >= _REFUSALS else None
 
 
-def _impatient(log: LogText, flow: Flow, marks: Marks) -> Sight | None:
-    """Find a probe that gave up on a server that answers it, or works."""
+def _impatient(log: LogText, flow: Flow, evidence: Evidence) -> Sight | None:
+    """Find a probe that gave up on a server that answers it, or works; what users write may say the same words."""
+    marks = evidence.marks
     answered = any(a.health and a.status == HTTPStatus.OK for a in flow.answers)
-    for index in sorted(log.find_any(IMPATIENT)):
-        ready = marks.ready >= 0 or bool(flow.alive and flow.alive[0] < index)
+    for index in sorted(log.find_any(IMPATIENT) - evidence.muted):
+        ready = marks.ready >= 0 or bool(flow.alive and flow.alive[0] < index) or _goes_on(log, flow, evidence, index)
         well = answered or bool(flow.alive and flow.alive[-1] > index)
         if ready and well and marks.ready < index < marks.stopped and _PROBES.search(log.texts[index]):
             return Sight(PROBE, index)

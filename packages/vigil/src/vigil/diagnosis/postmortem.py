@@ -140,11 +140,11 @@ class Postmortem:
                 self._version = version_in(line.text[:_VERSION_CHARS], self._table) or self._version
 
     def _telling(self) -> Findings | None:
-        """Return what was found in the life that explains the others: the last one, with three exceptions.
+        """Return what was found in the life that explains the others: the last one, with four exceptions.
 
         Several in a row that ended without a cause tell what none of them tells alone. A life that just began says nothing
-        yet. One that finds its port taken may be kept out by what an earlier one left,
-        and that one's cause is the real one.
+        yet. One that finds its port taken may be kept out by what an earlier one left, and that one's cause is the
+        real one. Where the first found a port taken, ranks that do not meet later met whoever holds it.
         """
         if not self._last or self._first is None:
             return None
@@ -159,7 +159,8 @@ class Postmortem:
         ):
             last = self._last[0]
         first, cause = self._first.found, last.found.cause
-        if cause is not None and cause.kind == "port_in_use" and first.cause and first.cause.kind != cause.kind:
+        kinds = (first.cause.kind if first.cause else "", cause.kind if cause else "")
+        if kinds == ("port_in_use", "dist_rendezvous_timeout") or (kinds[0] and kinds[0] != kinds[1] == "port_in_use"):
             return first
         return last.found
 

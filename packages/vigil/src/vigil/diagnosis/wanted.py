@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from vigil.diagnosis import flow, health, speculation
+from vigil.diagnosis import flow, health, speculation, standstill
 from vigil.diagnosis.candidates import ERROR_WORDS, SOON
 from vigil.diagnosis.reader import CHAINED, FRAME, HEAD, LONGEST, USAGES
 from vigil.diagnosis.rules import Reading, Rule, RuleSet, how_to_read, known_rule_set, known_rules
@@ -50,7 +50,7 @@ def wanted(tables: Sequence[EngineTable] = (), rules: Sequence[Rule] = ()) -> Wa
     """Return what must be kept of a log; with the signs of the engines' `tables` and a user's own `rules`."""
     rule_set = RuleSet(known_rules().values(), rules) if rules else known_rule_set()
     # What only mutes a line need not be kept for its own sake.
-    muting = set(how_to_read().harmless) - rule_set.texts - {IGNORED}
+    muting = set(how_to_read().harmless) - rule_set.texts - {IGNORED, *health.NO_ANSWER}
     texts = {text: Wanted(text=text) for text in searched(rule_set, how_to_read()) if text not in muting}
     texts.update((text, Wanted(text=text)) for table in tables for text in _signs(table))
     for text in (*_endless(), *(text for table in tables for text in _moving(table))):
@@ -81,6 +81,7 @@ def searched(rules: RuleSet, reading: Reading) -> Iterator[str]:
         *speculation.WORKED,
     )
     yield from speculation.ANSWERED
+    yield from (*standstill.BLOCKED, *standstill.WAITED)
     yield from (*health.NO_ANSWER, *health.IMPATIENT, *health.DIED, *health.WARM_BEGIN, *health.WARM_END)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from vigil.engine_table import EngineTable, printed_by, version_in
 from vigil.engines import generic, llamacpp, sglang, vllm
-from vigil.engines.commandline import flatten, program, until_end
+from vigil.engines.commandline import flatten, program, until_end, values
 from vigil.errors import UsageError
 
 TABLES: dict[str, EngineTable] = {one.name: one for one in (sglang.TABLE, vllm.TABLE, llamacpp.TABLE, generic.TABLE)}
@@ -42,8 +42,21 @@ def find(argv: Sequence[str]) -> tuple[EngineTable, tuple[str, ...], tuple[str, 
     for one in TABLES.values():  # an image says less than a command: the command that follows it may be another one
         for index, word in enumerate(words):
             if _is_image(word, one.images):
-                return one, words[: index + 1], until_end(words[index + 1 :])
+                begin = _behind_image(words, index, one)
+                return (one, words[:begin], until_end(words[begin:])) if begin else (one, (), words)
     return TABLES["generic"], (), words
+
+
+def _behind_image(words: Sequence[str], image: int, table: EngineTable) -> int:
+    """Return where the engine's own words begin behind its image; 0 where another entry point reads them."""
+    entries = values(words[:image], ("--entrypoint",))
+    if not entries or not entries[-1]:
+        return image + 1
+    for command in table.commands:
+        first, *rest = command.split()
+        if _names(entries[-1], first) and list(words[image + 1 : image + 1 + len(rest)]) == rest:
+            return image + 1 + len(rest)
+    return 0
 
 
 def detect_text(line: str) -> EngineTable | None:

@@ -3,5 +3,17 @@
 from vigil.hosts.call import CommandError, PortError, call, look_ahead
 from vigil.hosts.link import Link, open_link, why_ended
 from vigil.hosts.reach import Reach, reach_of
+from vigil.hosts.tunnel import tunnel
 
-__all__ = ["CommandError", "Link", "PortError", "Reach", "call", "look_ahead", "open_link", "reach_of", "why_ended"]
+__all__ = [
+    "CommandError",
+    "Link",
+    "PortError",
+    "Reach",
+    "call",
+    "look_ahead",
+    "open_link",
+    "reach_of",
+    "tunnel",
+    "why_ended",
+]

@@ -37,7 +37,7 @@ def reach_of(on: str | None, reach: str | None) -> Reach:
     if on:
         if on.startswith("-") or not on.strip():
             raise UsageError(f"{on!r} is no host name")
-        return Reach(label=on, prefix=(*_SSH, on), quoted=True)
+        return Reach(label=on, prefix=(*SSH, on), quoted=True)
     if reach:
         try:
             words = tuple(shlex.split(reach))
@@ -65,7 +65,7 @@ _DIRECT = {"docker", "podman", "nerdctl", "kubectl", "oc", "crictl", "lxc", "inc
 # No control socket of our own: measured on loopback it saves 0.35 s of 0.95 s a call, and `up` makes two or three; but with a
 # frozen master the next call fails after 29 s instead of 10 s, and the master would outlive us. The user's own, where their
 # config has one, is used.
-_SSH = (
+SSH = (
     "ssh",
     "-T",
     "-o",

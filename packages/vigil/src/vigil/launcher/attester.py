@@ -1,6 +1,6 @@
-"""Put the attester into the environment of a start: a file for every Python of it to load, and a folder for their answers.
+"""Put the attester into the environment of a start: files for every Python of it to load, and a folder for their answers.
 
-The file lies in the state folder, under a hash of it: the same for all starts, so that nothing differs between two of them.
+They lie in the state folder, under a hash of them: the same for all starts, so that nothing differs between two of them.
 """
 
 import os
@@ -10,29 +10,36 @@ from typing import Any, Dict, NamedTuple, Optional
 from ..observer.life import ATTESTERS, state_folder
 from . import state
 
-FILE = "sitecustomize.py"
+FIRST = "sitecustomize.py"
 SOCKETS, OF = b"VIGIL_ATTEST", b"VIGIL_ATTEST_OF"
 LONGEST_TEXT = 1 << 20
+MOST_FILES = 8
 _NAME = re.compile(r"[0-9a-f]{16}\Z")
+_FILE = re.compile(r"[a-z]{1,40}\.py\Z")
 
 
 class Attester(NamedTuple):
-    """What is put into a start: the program's text, a name for just this text, and at the import of what it begins to answer."""
+    """What is put into a start: the texts of its files, a name for just these, and at the import of what it begins to answer."""
 
-    text: str
+    files: Dict[str, str]
     name: str
     names: str
 
 
 def read_attester(value: Any) -> Optional[Attester]:
     """Return what a request asks to be put in; None where it asks for nothing."""
-    if not isinstance(value, dict) or not isinstance(value.get("text"), str) or len(value["text"]) > LONGEST_TEXT:
+    files = value.get("files") if isinstance(value, dict) else None
+    if not isinstance(files, dict) or FIRST not in files or not all(_is_file(*pair) for pair in files.items()):
         return None
     name = value.get("name")
     if not isinstance(name, str) or not _NAME.match(name):
         return None
     names = [str(name) for name in value.get("of") or () if str(name) == "*" or str(name).isidentifier()]
-    return Attester(value["text"], name, ",".join(names))
+    return Attester(dict(list(files.items())[:MOST_FILES]), name, ",".join(names))
+
+
+def _is_file(name: Any, text: Any) -> bool:
+    return isinstance(text, str) and len(text) <= LONGEST_TEXT and _FILE.match(str(name)) is not None
 
 
 def with_attester(env: Dict[bytes, bytes], attester: Optional[Attester], folder: str) -> Dict[bytes, bytes]:
@@ -63,17 +70,21 @@ def without_attester(env: Dict[str, str]) -> Dict[str, str]:
 
 
 def _written(attester: Attester) -> str:
-    """Return the folder that holds the program; write it where it is not there."""
-    data = attester.text.encode("utf-8")
+    """Return the folder that holds the program; write what of it is not there. The file that loads the others comes last."""
     home = os.path.join(state_folder(), ATTESTERS, attester.name)
-    path = os.path.join(home, FILE)
+    for name in sorted(attester.files, key=lambda one: one == FIRST):
+        _write(os.path.join(home, name), attester.files[name].encode("utf-8"))
+    return home
+
+
+def _write(path: str, data: bytes) -> None:
     try:
         with open(path, "rb") as file:
             if file.read() == data:
-                return home
+                return
     except FileNotFoundError:
         pass
-    os.makedirs(home, mode=0o700, exist_ok=True)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     partial = "%s.%d" % (path, os.getpid())
     try:
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -83,4 +94,3 @@ def _written(attester: Attester) -> str:
     except BaseException:
         state.discard(partial)
         raise
-    return home

@@ -13,22 +13,25 @@ import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from .account import VALUE_CHARS, account, flat
+from .alike import files_alike, modules_alike
 from .attesters import Answer, ask
 from .exchange import Target
+from .heard import processes
 from .life import ATTESTERS
-from .named import MASK
-from .process import read_argv, read_bytes, read_environ
-from .redact import Redactor, is_secret_name
-from .stacks import dump, files_on, find_tool, is_python
+from .process import read_bytes
+from .redact import Redactor
+from .rooted import Paths
+from .stacks import files_on, find_tool, is_python
 
 MOST_FILES = 300
 MOST_CHANGED = 40
-MOST_PROCESSES = 256
 SNAPSHOT_BYTES = 8 << 20
 HASHED_BYTES = 32 << 20
 SILENT_S = 3.0
 MOST_STACKS = 16
 STACKS_S = 8.0
+CLOCK_SLACK_S = 2.0
+NEVER = float("inf")
 
 
 class Order(NamedTuple):
@@ -97,17 +100,18 @@ def look(  # noqa: PLR0913, PLR0917 - what an account is made of
     request = {**order._asdict(), "packages": sorted({*order.packages, *tops}), "files": sorted(files)}
     answers = ask(os.path.join(folder, ATTESTERS), request, order.patience_s) if folder else []
     known = dict(members)
-    book = _Book(redactor, asked)
+    book = _Book(redactor, asked, request, _began_wall_s(folder))
     for answer in answers:
         book.take(answer)
     if not answers and (order.modules or files or not launched):
         book.look_at_stacks([pid for pid in known if is_python(pid)], files, order)
     wanted = files | {one["path"] for one in edited if one["path"]}
     found: Dict[str, Any] = {
-        "processes": _processes(answers, known, redactor, launched=launched and folder is not None),
+        "processes": processes(answers, known, redactor, launched=launched and folder is not None, uid=_owner(folder)),
         "edited": edited,
         "files": book.files(wanted, set(order.modules)),
         "strays": book.strays(edited),
+        "instead": book.instead(set(order.modules), asked),
         "classes": book.classes,
         "arguments": book.arguments,
     }
@@ -152,18 +156,40 @@ def _edited(folder: Optional[str]) -> List[Dict[str, Any]]:
         return []
 
 
+def _owner(folder: Optional[str]) -> Optional[int]:
+    try:
+        return os.stat(folder).st_uid if folder else None
+    except OSError:
+        return None
+
+
+def _began_wall_s(folder: Optional[str]) -> Optional[float]:
+    """Return when the start began, by the clock of its host."""
+    data = read_bytes(os.path.join(folder, "life.json"), SNAPSHOT_BYTES) if folder else None
+    try:
+        return float(json.loads(data or b"{}")["started_wall_s"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
 # --- what the processes said
 
 
 class _Book:
     """Puts the answers together: one entry a file, whoever loaded it."""
 
-    def __init__(self, redactor: Redactor, asked: Dict[str, str]) -> None:
+    def __init__(
+        self, redactor: Redactor, asked: Dict[str, str], request: Dict[str, Any], began_wall_s: Optional[float]
+    ) -> None:
         self._redactor = redactor
         self._asked = asked
+        self._packages, self._modules = set(request["packages"]), set(request["modules"])
+        self._bases = {os.path.basename(path) for path in (*asked, *asked.values())}
+        self._began_wall_s = began_wall_s
         self._files: Dict[str, Dict[str, Any]] = {}
         self._of_module: Dict[str, Set[str]] = {}
-        self._real: Dict[str, str] = {}
+        self._paths = Paths()
+        self._now: Dict[str, Tuple[Optional[Tuple[float, int]], float]] = {}
         self._on_stacks: Set[str] = set()
         self.classes: List[Dict[str, Any]] = []
         self.arguments: List[Dict[str, Any]] = []
@@ -172,7 +198,7 @@ class _Book:
         """Take one process's answer in, as far as it has the right form."""
         modules = answer.told.get("modules")
         for one in modules if isinstance(modules, list) else ():
-            if isinstance(one, list) and len(one) == 4 and isinstance(one[0], str) and isinstance(one[1], str):  # noqa: PLR2004
+            if _is_module(one) and self._matters(answer.pid, one[0], one[1]):
                 self._take_module(answer.pid, *one)
         classes = answer.told.get("classes")
         for name, told in classes.items() if isinstance(classes, dict) else ():
@@ -192,19 +218,32 @@ class _Book:
     def _take_module(self, pid: int, name: str, file: str, mtime: Any, size: Any) -> None:
         if "\0" in file:
             return
-        path = self._real.get(file) or self._real.setdefault(file, os.path.realpath(file))
+        path = self._paths.real(pid, file) if file else ""
+        place = self._paths.root(pid) + path
         entry = self._files.setdefault(
-            path, {"path": path, "modules": set(), "pids": set(), "stale": set(), "unsure": True}
+            path or name,
+            {"path": path, "place": place, "modules": set(), "pids": set(), "stale": set(), "unsure": True},
         )
         entry["modules"].update([name] if name else [])
         entry["pids"].add(pid)
-        self._of_module.setdefault(name, set()).add(path)
-        if "now" not in entry:
-            entry["now"] = _stat(path)
+        self._of_module.setdefault(name, set()).add(path or name)
+        if place not in self._now:
+            self._now[place] = _stat(place)
+        now, touched_s = self._now[place]
+        if self._began_wall_s is not None and touched_s < self._began_wall_s - CLOCK_SLACK_S:
+            entry["unsure"] = False
         if isinstance(size, int):
             entry["unsure"] = False
-            if entry["now"] != (mtime, size):
+            if now != (mtime, size):
                 entry["stale"].add(pid)
+
+    def _matters(self, pid: int, name: str, file: str) -> bool:
+        """Say whether a module is one that was asked for: where files were, every one of a process is told."""
+        if name.partition(".")[0] in self._packages or name in self._modules:
+            return True
+        if not file or "\0" in file or not self._asked:
+            return False
+        return os.path.basename(file) in self._bases or self._paths.real(pid, file) in self._asked.values()
 
     def look_at_stacks(self, pids: List[int], files: Set[str], order: Order) -> None:
         """Take in what of the wanted files, and of the engine, stands on a stack at this moment, where py-spy can see it."""
@@ -243,13 +282,21 @@ class _Book:
     def _told(self, entry: Dict[str, Any]) -> Dict[str, Any]:
         return {
             "path": self._redactor.clean(entry["path"]),
-            "modules": sorted(entry["modules"])[:5],
+            "modules": sorted(entry["modules"], key=lambda one: (one not in self._modules, one))[:5],
             "pids": sorted(entry["pids"]),
             "stale": sorted(entry["stale"]),
             "asked": [name for name, path in self._asked.items() if path == entry["path"]],
             "unsure": entry["unsure"],
-            "sha256": _sha256(entry["path"]),
+            "sha256": _sha256(entry["place"]),
         }
+
+    def instead(self, modules: Set[str], asked: Dict[str, str]) -> Dict[str, List[str]]:
+        """Return of each module or file that was asked for and nobody has: what is loaded and called alike."""
+        found = {name: modules_alike(name, self._of_module) for name in modules if name not in self._of_module}
+        for name, path in asked.items():
+            if path not in self._files:
+                found[name] = files_alike(path, self._files)
+        return {name: [self._redactor.clean(one) for one in alike] for name, alike in found.items() if alike}
 
     def strays(self, edited: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
         """Return the packages with edited files that are loaded from elsewhere: the edits are in a copy that nobody uses."""
@@ -266,6 +313,10 @@ class _Book:
         return found
 
 
+def _is_module(told: Any) -> bool:
+    return isinstance(told, list) and len(told) == 4 and isinstance(told[0], str) and isinstance(told[1], str)  # noqa: PLR2004
+
+
 def _inside(path: str) -> str:
     """Return a path below the packages' folder: an environment may itself be called as an engine is."""
     return "/" + path.rpartition("-packages/")[2]
@@ -277,12 +328,13 @@ def _ends_of(module: str) -> List[str]:
     return [path + ".py", path + "/__init__.py"]
 
 
-def _stat(path: str) -> Optional[Tuple[float, int]]:
+def _stat(path: str) -> Tuple[Optional[Tuple[float, int]], float]:
+    """Return time and size of a file, and when its content or its names were last touched, which no program can set back."""
     try:
         told = os.stat(path)
     except OSError:
-        return None
-    return (told.st_mtime, told.st_size)
+        return None, NEVER
+    return (told.st_mtime, told.st_size), told.st_ctime
 
 
 def _sha256(path: str) -> str:
@@ -296,64 +348,3 @@ def _sha256(path: str) -> str:
         if not stat.S_ISREG(told.st_mode) or told.st_size > HASHED_BYTES:
             return ""
         return hashlib.sha256(file.read(HASHED_BYTES)).hexdigest()[:16]
-
-
-# --- who answered, and who did not
-
-
-def _processes(
-    answers: List[Answer], known: Dict[int, str], redactor: Redactor, *, launched: bool
-) -> List[Dict[str, Any]]:
-    """Return each process of the server: one that answered, or is a Python and did not, and why not."""
-    answered = {answer.pid: answer for answer in answers}
-    found = []
-    for pid in [*(pid for pid in known if pid not in answered), *answered][:MOST_PROCESSES]:
-        answer = answered.get(pid)
-        title = known.get(pid) or " ".join(read_argv(pid))
-        if not title:
-            continue  # it ended meanwhile
-        error = _why_silent(pid, launched=launched) if answer is None else _WORDS.get(answer.error, "")
-        if answer is not None and answer.error == "silent":
-            error += _place_of(pid)
-        if answer is None and not error:
-            continue  # no Python
-        shown = redactor.clean(title)[:VALUE_CHARS]
-        marks = answer.told.get("marks") if answer is not None else None
-        found.append({"pid": pid, "title": shown, "error": redactor.clean(error), "marks": _marks(marks, redactor)})
-    return sorted(found, key=lambda one: one["pid"])
-
-
-_WORDS = {
-    "silent": "it did not answer in time: it holds its interpreter, or hangs",
-    "gone": "it closed without an answer",
-    "foreign": "another user's program listens at its socket",
-    "broken": "what it answered is no account",
-}
-
-
-def _place_of(pid: int) -> str:
-    """Return where a process that does not answer stands, where py-spy is there to see it: it needs no answer."""
-    tool = find_tool(pid)
-    frames = dump(tool, pid)[0] if tool else []
-    return "; py-spy sees it in %s" % frames[0] if frames else ""
-
-
-def _why_silent(pid: int, *, launched: bool) -> str:
-    """Return why a process has no attester; "" where it is no Python."""
-    if not is_python(pid):
-        return ""
-    if not launched:
-        return "vigil did not start it, so that no attester is in it"
-    if "VIGIL_ATTEST" not in dict(read_environ(pid)):
-        return "it was not given the attester (its environment was replaced, or overwritten by its title)"
-    options = [word for word in read_argv(pid)[1:4] if word.startswith("-") and not word.startswith("--")]
-    if any(letter in word[1:] for word in options for letter in "IES" if word not in {"-m", "-c"}):
-        return "it ignores PYTHONPATH, or has no site module (-I, -E, -S)"
-    return "it loaded nothing of the engine"
-
-
-def _marks(value: Any, redactor: Redactor) -> Dict[str, str]:
-    if not isinstance(value, dict):
-        return {}
-    found = {str(name)[:200]: one for name, one in value.items() if isinstance(one, str)}
-    return {name: MASK if is_secret_name(name) else redactor.clean(one)[:VALUE_CHARS] for name, one in found.items()}

@@ -8,18 +8,21 @@ import json
 import os
 import select
 import socket
+import stat
 import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-MOST_SOCKETS = 512
+MOST_NAMES = 20000
+"""Names that are looked at: a forked process that ended leaves its own behind, and says nothing."""
+MOST_TALKS = 512
 REPLY_BYTES = 16 << 20
 ANSWER_S = 3.0
 CREDENTIALS_BYTES = 12
 
 
 class Answer(NamedTuple):
-    """What one process said; `error` in its place: "silent", "gone", "foreign" or "broken"."""
+    """What one process said; `error` in its place: "silent", "gone", "foreign", "broken", or "many" where there are too many."""
 
     pid: int
     told: Dict[str, Any]
@@ -59,10 +62,14 @@ def ask(folder: str, request: Dict[str, Any], patience_s: float = ANSWER_S) -> L
     except OSError:
         return []
     line = json.dumps(request).encode("ascii") + b"\n"
-    talks, answers = [], []
+    talks: List[_Talk] = []
+    answers: List[Answer] = []
     try:
         owner = os.fstat(handle).st_uid
-        for name in sorted(one for one in os.listdir(handle) if one.endswith(".sock"))[:MOST_SOCKETS]:
+        for name in _names(handle):
+            if len(talks) >= MOST_TALKS:
+                answers += _unasked(name)
+                continue
             talk, answer = _connect("/proc/self/fd/%d/%s" % (handle, name), (owner, os.geteuid()), line)
             if answer is not None:
                 answers.append(answer)
@@ -72,6 +79,26 @@ def ask(folder: str, request: Dict[str, Any], patience_s: float = ANSWER_S) -> L
         os.close(handle)
     answers += _hear(talks, time.monotonic() + patience_s)
     return sorted(answers, key=lambda one: one.pid)
+
+
+def _unasked(name: str) -> List[Answer]:
+    """Return that one process is not asked, where it lives."""
+    pid = name.partition(".")[0]
+    alive = pid.isascii() and pid.isdigit() and os.path.exists("/proc/" + pid)
+    return [Answer(int(pid), {}, "many")] if alive else []
+
+
+def _names(handle: int) -> List[str]:
+    """Return the names of sockets, the ranks before what they forked later; a link could lead to anybody's."""
+    found = [one for one in os.listdir(handle) if one.endswith(".sock")][:MOST_NAMES]
+    return [one for one in sorted(found, key=lambda one: (len(one), one)) if _is_socket(handle, one)]
+
+
+def _is_socket(handle: int, name: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
 
 
 def _connect(path: str, owners: Tuple[int, ...], request: bytes) -> Tuple[Optional[_Talk], Optional[Answer]]:
@@ -92,7 +119,9 @@ def _connect(path: str, owners: Tuple[int, ...], request: bytes) -> Tuple[Option
     if uid not in owners:
         line.close()
         return None, Answer(pid, {}, "foreign")
-    return _Talk(line, pid, request), None
+    talk = _Talk(line, pid, request)
+    answer = talk.go_on()  # at once: among hundreds, a process would wait in vain for its request
+    return (talk, None) if answer is None else (None, answer)
 
 
 def _hear(talks: List[_Talk], until_s: float) -> List[Answer]:

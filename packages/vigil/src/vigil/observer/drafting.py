@@ -17,6 +17,8 @@ PROMPTS = (
     "def fibonacci(n):\n    if n < 2:\n        return n\n    return",
 )
 TOKENS = 64
+TELLING = ("/generate", "/completion")
+"""Where each answer counts what was drafted for it, and leaves that out where nothing was: SGLang's and llama-server's own."""
 METRICS_BYTES = 8 << 20
 METRICS_S = 5.0
 SETTLE_S = 1.5  # a counter may be written a moment after the answer that it counts
@@ -68,7 +70,8 @@ def measure(target: Target, key: Optional[str], asked: Measure) -> Dict[str, Any
     if any(one.get("steps") for one in answers):
         return {"answers": answers, "source": asked.path}
     after = _later(target, key, asked, before)
-    if not asked.drafts:
+    own = asked.path.endswith(TELLING) and any(one.get("tokens") for one in answers)
+    if not asked.drafts or (own and (before is None or after is None)):
         return {"answers": answers, "source": asked.path if any(one.get("tokens") for one in answers) else ""}
     if before is None or after is None:
         return {"answers": answers, "error": "its counters (%s) cannot be read" % asked.metrics}

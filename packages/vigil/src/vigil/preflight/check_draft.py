@@ -23,7 +23,7 @@ def check_draft(command: Command, sight: Sight) -> Iterator[Finding]:
     if model is None or model.path is None:
         return
     if command.engine == "llamacpp":
-        yield from placed(command, model, check_gguf(command, model, target))
+        yield from placed(command, model, check_gguf(command, model, target, version_for(model, sight)))
         return
     draft, version = draft_from(model), version_for(model, sight)
     if draft is not None and draft.kind not in {"other", ""}:

@@ -163,7 +163,7 @@ def _context(command: Command, sight: Sight, config: Config) -> Iterator[Finding
         advice=f"{longest} is the most; a longer one needs rope scaling in the model's config.",
         at=flag.at,
         count=flag.count,
-        edits=valued(flag, str(longest)),
+        edits=valued(flag, str(longest)) if severity is Severity.FATAL else (),  # else it was asked for on purpose
     )
 
 

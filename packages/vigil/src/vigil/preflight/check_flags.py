@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from vigil.preflight.basis import Held, basis_of
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
@@ -10,6 +12,7 @@ from vigil.preflight.grammar import Wrong, grammar_of, problems
 from vigil.preflight.naming import ENGINES
 from vigil.preflight.retired import about_dead, about_retired
 from vigil.preflight.sight import Sight
+from vigil.preflight.spoilt import as_meant, spoilt_words
 from vigil.preflight.unknown import about_ambiguous, about_unknown
 from vigil.preflight.values import about_value
 
@@ -29,13 +32,17 @@ def check_flags(command: Command, sight: Sight) -> Iterator[Finding]:
     """Find flags that the engine does not take, and values that they do not take."""
     yield from _broken(command, sight)
     basis = basis_of(command, sight)
+    grammar = grammar_of(command.engine, basis.flags if basis else (), command.words, command.own)
+    spoilt = tuple(spoilt_words(command, grammar.flags))
+    yield from (one.finding for one in spoilt)
     if basis is None:
         return
-    grammar = grammar_of(command.engine, basis.flags, command.words, command.own)
-    held = Held(basis=basis, grammar=grammar, command=command)
-    for problem in problems(grammar, command.words, command.own, command.end if command.shell else None):
-        if problem.at is not None and command.end is not None and problem.at >= command.end:
-            continue  # a shell's words without a shell: `check_values` says so once
+    meant = msgspec.structs.replace(command, words=as_meant(command.words, spoilt))
+    held = Held(basis=basis, grammar=grammar, command=meant)
+    told = {one.at for one in spoilt if meant.words[one.at] == command.words[one.at]}
+    for problem in problems(grammar, meant.words, meant.own, meant.end if meant.shell else None):
+        if problem.at in told or (problem.at is not None and meant.end is not None and problem.at >= meant.end):
+            continue  # spoilt, or a shell's words without a shell: each is said once
         yield _TELLERS.get(problem.wrong, about_value)(problem, held)
 
 

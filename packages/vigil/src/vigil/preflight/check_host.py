@@ -16,7 +16,7 @@ from vigil.preflight.finding import Finding
 from vigil.preflight.sight import Sight
 
 CHECKS = (
-    check_port, check_gpus, check_driver, check_memory, check_network, check_hub, check_rooms, check_limits, check_program,
+    check_port, check_gpus, check_driver, check_memory, check_network, check_rooms, check_limits, check_program,
 )  # fmt: skip
 
 
@@ -25,3 +25,5 @@ def check_host(command: Command, sight: Sight) -> Iterator[Finding]:
     if sight.host is not None:
         for check in CHECKS:
             yield from check(command, sight.host)
+        if sight.models is None:  # else what lies in the cache is known, too: check_fetch
+            yield from check_hub(command, sight.host)

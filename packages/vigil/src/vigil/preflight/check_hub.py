@@ -1,21 +1,13 @@
-"""Whether the model can be fetched: a gated repository needs a token."""
+"""Whether the model can be fetched, where only its name and the host's settings are known: a gated repository needs a token."""
 
-import re
 from collections.abc import Iterator
 
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
+from vigil.preflight.gated import gated
 from vigil.preflight.seen_host import HostSeen, SizeSeen
 from vigil.preflight.visible import variable
 from vigil.screen import plain
-
-# Repositories whose page asks everybody for consent (huggingface.co, read in 2025 and 2026): a download without a token is a 401.
-GATED = re.compile(r"meta-llama/(?:Meta-)?Llama-[\w.-]+\Z")
-# Of these families many are: a warning.
-OFTEN_GATED = re.compile(
-    r"(?:meta-llama|google/(?:gemma-(?:\d+b|[23])|codegemma|paligemma|shieldgemma|medgemma)|CohereLabs/|CohereForAI/"
-    r"|mistralai/(?:Mistral-Large|Codestral|Mixtral-8x22B-Instruct)|bigcode/starcoder)[\w./-]*\Z"
-)
 
 
 def check_hub(command: Command, host: HostSeen) -> Iterator[Finding]:
@@ -23,9 +15,9 @@ def check_hub(command: Command, host: HostSeen) -> Iterator[Finding]:
     if host.settings is None or host.settings.token or host.outside or _fetched_otherwise(command, host):
         return
     for one in host.sizes:
-        name = one.given.partition(":")[0]
-        if one.path is None and OFTEN_GATED.match(name):
-            yield _gated(command, one, sure=GATED.match(name) is not None)
+        often = gated(one.given.partition(":")[0])
+        if one.path is None and often is not None:
+            yield _gated(command, one, sure=often)
 
 
 def _fetched_otherwise(command: Command, host: HostSeen) -> bool:

@@ -34,11 +34,8 @@ def _number(given: Given, value: str) -> Iterator[Finding]:
     found = _LIKE.match(value)
     seen = "llama.cpp b11434, common/arg.cpp: std::stoi"
     if found is None:
-        text = f"{given.name} {value[:40]} is no number"
-        yield pointed(
-            given, "FLAG002", Severity.FATAL, text, "give it a whole number", seen=f"{seen}; logs/llamacpp/not-a-number"
-        )
-    elif len(found[1]) > len(str(HIGHEST)) or int(found[1]) > HIGHEST:
+        return  # the parser's own refusal
+    if len(found[1]) > len(str(HIGHEST)) or int(found[1]) > HIGHEST:
         text = f"{given.name} {value[:40]} is more than {HIGHEST}, the largest number that it takes"
         yield pointed(given, "FLAG002", Severity.FATAL, text, "give it a smaller number", seen=seen)
     elif found[2].strip(" .0"):

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+from vigil.preflight.check_fetch import check_rest
 from vigil.preflight.check_files import check_files
 from vigil.preflight.check_fit import check_fit
+from vigil.preflight.check_gguf import check_gguf
+from vigil.preflight.check_llama_memory import check_llama_memory
 from vigil.preflight.check_place import check_place
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding
@@ -18,10 +21,13 @@ def check_model(command: Command, sight: Sight) -> Iterator[Finding]:
         if model.what == "model" or model.what in DRAFTS.get(command.engine, ()):
             yield from placed(command, model, check_place(command, model))
             yield from placed(command, model, check_files(command, model))
+            yield from placed(command, model, check_rest(command, model))
+            yield from placed(command, model, check_gguf(command, sight, model))
         elif _is_named_path(model):
             yield from placed(command, model, check_place(command, model))
         if model.what == "model":
             yield from check_fit(command, sight, model)
+            yield from check_llama_memory(command, sight.host, model)
 
 
 def _is_named_path(model: ModelSeen) -> bool:

@@ -1,21 +1,16 @@
 """The settings of the network: interfaces and adapters that NCCL and gloo are told to use, proxies that catch localhost."""
 
 import ipaddress
-import re
 from collections.abc import Iterator, Sequence
 
 from vigil.engines import address, registry
+from vigil.preflight.check_nccl import check_nccl
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.ranks import ranks_of
 from vigil.preflight.seen_host import HostSeen
-from vigil.preflight.visible import runs_here, variable
+from vigil.preflight.visible import assigned_at, runs_here, variable
 from vigil.screen import plain
-
-# NCCL User Guide, "Environment Variables" (2.28): NCCL_PROTO, NCCL_ALGO. A newer one may know more: a warning, no more.
-_PROTOCOLS = frozenset({"ll", "ll128", "simple"})
-_ALGORITHMS = frozenset({"tree", "ring", "collnet", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat"})
-_WORD = re.compile(r"[a-z][a-z0-9]*")
 
 
 def check_network(command: Command, host: HostSeen) -> Iterator[Finding]:
@@ -27,13 +22,8 @@ def check_network(command: Command, host: HostSeen) -> Iterator[Finding]:
     yield from _nccl_interface(command, host, many=many)
     yield from _gloo_interface(command, host)
     yield from _adapters(command, host, many=many)
-    for name, known in (("NCCL_PROTO", _PROTOCOLS), ("NCCL_ALGO", _ALGORITHMS)):
-        yield from _words(command, host, name, known) if many else ()
+    yield from check_nccl(command, host) if many else ()
     yield from _proxy(command, host)
-
-
-def _place(command: Command, name: str) -> int | None:
-    return next((at for at, word in enumerate(command.words[: command.own]) if word.startswith(name + "=")), None)
 
 
 def _there(host: HostSeen) -> str:
@@ -44,7 +34,7 @@ def _nccl_interface(command: Command, host: HostSeen, *, many: bool) -> Iterator
     """Find a NCCL_SOCKET_IFNAME that fits no interface: a list of beginnings, `=` for whole names, `^` for all others."""
     value = variable(command, host, "NCCL_SOCKET_IFNAME")
     there = host.settings.interfaces if host.settings is not None else ()
-    if not value or value.startswith("^") or not there or not many:
+    if not value or len(value) < 2 or value.startswith("^") or not there or not many:  # noqa: PLR2004 - one letter is not read
         return
     names = [one.strip().partition(":")[0] for one in value.removeprefix("=").split(",")]
     whole = value.startswith("=")
@@ -56,7 +46,7 @@ def _nccl_interface(command: Command, host: HostSeen, *, many: bool) -> Iterator
         text=f"NCCL_SOCKET_IFNAME={plain(value, 100)} fits no network interface of this host ({_there(host)}): "
         "NCCL finds nothing to talk through",
         advice="name one that is there, or leave the variable out",
-        at=_place(command, "NCCL_SOCKET_IFNAME"),
+        at=assigned_at(command, "NCCL_SOCKET_IFNAME"),
         seen="/sys/class/net; NCCL User Guide, NCCL_SOCKET_IFNAME",
     )
 
@@ -75,7 +65,7 @@ def _gloo_interface(command: Command, host: HostSeen) -> Iterator[Finding]:
         text=f"GLOO_SOCKET_IFNAME={plain(value or '', 100)}: there is no interface {plain(missing[0], 40)} on this host "
         f"({_there(host)})",
         advice="name one that is there, or leave the variable out",
-        at=_place(command, "GLOO_SOCKET_IFNAME"),
+        at=assigned_at(command, "GLOO_SOCKET_IFNAME"),
         seen="/sys/class/net; torch 2.13, third_party/gloo/gloo/transport/tcp/device.cc",
     )
 
@@ -95,23 +85,8 @@ def _adapters(command: Command, host: HostSeen, *, many: bool) -> Iterator[Findi
         severity=Severity.WARNING,
         text=f"NCCL_IB_HCA={plain(value, 100)} fits no adapter of this host ({have}): NCCL will use plain sockets",
         advice="name one that is there, or leave the variable out",
-        at=_place(command, "NCCL_IB_HCA"),
+        at=assigned_at(command, "NCCL_IB_HCA"),
         seen="/sys/class/infiniband",
-    )
-
-
-def _words(command: Command, host: HostSeen, name: str, known: frozenset[str]) -> Iterator[Finding]:
-    value = variable(command, host, name)
-    wrong = [one for one in _WORD.findall((value or "").lower().split(":")[-1]) if one not in known]
-    if not value or not wrong or ":" in value:
-        return
-    yield Finding(
-        code="NCCL003",
-        severity=Severity.WARNING,
-        text=f"{name}={plain(value, 100)}: NCCL knows no {plain(wrong[0], 40)}; it takes {', '.join(sorted(known))}",
-        advice="correct the value, or leave the variable out",
-        at=_place(command, name),
-        seen="NCCL User Guide 2.28, Environment Variables",
     )
 
 
@@ -139,7 +114,7 @@ def _proxy(command: Command, host: HostSeen) -> Iterator[Finding]:
         advice=f"--env no_proxy={excepted + ',' if excepted else ''}localhost,127.0.0.1,{where.host}".removesuffix(
             ",127.0.0.1"
         ),
-        at=_place(command, found[0]),
+        at=assigned_at(command, found[0]),
         seen="the environment; sglang 0.5.23, entrypoints/http_server.py",
     )
 

@@ -2,38 +2,42 @@
 
 from collections.abc import Iterator
 
+from vigil.preflight.check_fetch import check_fetch
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Edit, Finding, Severity
 from vigil.preflight.placing import renamed
 from vigil.preflight.seen_models import ModelSeen
 
 NO_FOLDERS = ("llamacpp",)
-# Repositories whose licence must be accepted by an account: all of the first, and Gemma up to its third generation.
-GATED = ("meta-llama/", "google/gemma-2b", "google/gemma-7b", "google/gemma-2-", "google/gemma-3")
+MOST_NAMED = 20  # of the parts that the scout names
+_FETCHED = ("-hf", "-hfr", "--hf-repo", "-hfd", "-hfrd", "--spec-draft-hf", "--hf-repo-draft")
 
 
 def check_place(command: Command, model: ModelSeen) -> Iterator[Finding]:
     """Find a model that is not there, or that is of the wrong kind for this engine."""
     if model.path is None:
         yield from _absent(command, model)
-    elif model.kind == "folder" and command.engine in NO_FOLDERS:
+    elif model.kind == "folder" and command.engine in NO_FOLDERS and (is_path(command, model) or not model.cached):
         yield from _folder_for_a_file(command, model)
     elif model.kind == "file" and command.engine not in NO_FOLDERS:
         yield from _file_for_a_folder(command, model)
     for name in model.parts_missing[:1]:
-        text = f"{len(model.parts_missing)} parts of {model.given} are not there, the first is {name}."
+        count = len(model.parts_missing) if len(model.parts_missing) < MOST_NAMED else f"{MOST_NAMED} or more"
+        text = f"{count} parts of {model.given} are not there, the first is {name}."
         yield Finding(code="FILE003", severity=Severity.FATAL, text=text, advice="Fetch all parts.")
 
 
 def _absent(command: Command, model: ModelSeen) -> Iterator[Finding]:
-    if not model.sure or model.mirror:
+    if not model.sure:
         return
     if not is_path(command, model):
-        yield from _unfetched(command, model)
+        yield from check_fetch(command, model)
         return
     joined = _joined(model.given, model.near[0]) if len(model.near) == 1 else ""
     where = f"{model.parent} is there" if model.parent not in {"", "/"} else "nothing of its path is there"
     like = f", and has {', '.join(model.near)}" if model.near else ""
+    if model.near and model.given.rstrip("/").rpartition("/")[2] == model.near[0]:
+        joined, where, like = "", "it is a link that leads nowhere", ""
     yield Finding(
         code="FILE001",
         severity=Severity.FATAL,
@@ -45,51 +49,28 @@ def _absent(command: Command, model: ModelSeen) -> Iterator[Finding]:
 
 def is_path(command: Command, model: ModelSeen) -> bool:
     """Tell whether what was given can only be a path: no repository has such a name."""
-    if command.engine == "llamacpp" and model.what in {
-        "-hf",
-        "-hfr",
-        "--hf-repo",
-        "-hfd",
-        "-hfrd",
-        "--spec-draft-hf",
-        "--hf-repo-draft",
-    }:
-        return False
     if command.engine == "llamacpp":
-        flag = next((one for one in command.flags if one.value == model.given), None)
-        return flag is None or not flag.name.startswith(("-hf", "--hf"))
+        return model.what not in _FETCHED and not _stands_for_a_repository(command, model)
     return (
         model.given.startswith(("/", "./", "../", "~", "\\")) or model.given.count("/") > 1 or model.given.endswith("/")
     )
 
 
+def _stands_for_a_repository(command: Command, model: ModelSeen) -> bool:
+    """Tell whether llama-server is told by a flag or a variable to fetch the model.
+
+    Beside a repository or a URL --model is a name: of a file in the repository, or of the file to be written (common/arg.cpp).
+    """
+    if model.what != "model":
+        return False
+    elsewhere = ("-hf", "-hfr", "--hf-repo", "--model-url", "-mu", "--docker-repo", "-dr")
+    named = any(command.env.get(name) for name in ("LLAMA_ARG_HF_REPO", "LLAMA_ARG_MODEL_URL", "LLAMA_ARG_DOCKER_REPO"))
+    return named or command.last(*elsewhere) is not None
+
+
 def _joined(given: str, name: str) -> str:
     head, slash, _ = given.rstrip("/").rpartition("/")
     return f"{head}{slash}{name}"
-
-
-def _unfetched(command: Command, model: ModelSeen) -> Iterator[Finding]:
-    """Find what keeps a repository from being fetched that the cache does not have."""
-    if model.offline is not None:
-        near = model.near_cached[0] if len(model.near_cached) == 1 else ""
-        like = f" It has {', '.join(model.near_cached)}." if model.near_cached else ""
-        yield Finding(
-            code="FILE001",
-            severity=Severity.FATAL,
-            text=f"{model.given} is neither a path nor in the cache, and {model.offline} forbids to fetch it.{like}",
-            advice="Fetch it before (hf download), or take the variable away.",
-            edits=renamed(command, model, near) if near else (),
-        )
-    elif model.given.startswith(GATED) and not model.token:
-        yield Finding(
-            code="AUTH001",
-            severity=Severity.FATAL,
-            text=f"{model.given} is gated, is not in the cache, and there is no token on this host.",
-            advice="Accept its licence on huggingface.co, then `hf auth login` there, or set HF_TOKEN.",
-        )
-    elif model.repository:
-        text = f"{model.given} is not in the cache of this host: it is fetched first."
-        yield Finding(code="FILE004", severity=Severity.NOTE, text=text)
 
 
 def _folder_for_a_file(command: Command, model: ModelSeen) -> Iterator[Finding]:

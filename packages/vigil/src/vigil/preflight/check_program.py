@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Edit, Finding, Severity
-from vigil.preflight.seen_host import EditedSeen, HostSeen, ProgramSeen
+from vigil.preflight.seen_host import EditedSeen, HostSeen, ProgramSeen, UnlistedSeen
 from vigil.screen import plain
 
-CODE = (".py", ".so", ".pyd", ".cu", ".cuh", ".h", ".cpp", ".jinja", ".json")
 SHOWN_FILES = 6
 
 
@@ -18,7 +17,7 @@ def check_program(command: Command, host: HostSeen) -> Iterator[Finding]:
         return
     yield from _others(command, program)
     for one in program.edited:
-        if one.count > len(one.files) or any(name.endswith(CODE) for name in one.files):
+        if one.code or one.missing_code:
             yield _edited(one)
 
 
@@ -63,14 +62,50 @@ def _other(text: str, at: int | None, severity: Severity, edits: tuple[Edit, ...
 
 
 def _edited(one: EditedSeen) -> Finding:
-    loadable = sorted(one.files, key=lambda name: not name.endswith(CODE))  # what a process could load first
-    names = ", ".join(plain(name, 120) for name in loadable[:SHOWN_FILES])
-    more = f", and {one.count - SHOWN_FILES} more" if one.count > SHOWN_FILES else ""
-    files = "1 file" if one.count == 1 else f"{one.count} files"
+    """Say which files that can be loaded are others; what else differs (licences, tests that an image left out) is no news."""
+    name = plain(one.package, 60)
+    whose, like, seen = f"the installed {name}", "its wheel", "the hashes in the package's RECORD"
+    if one.copy is not None:
+        whose, seen = f"{name}, which is the working copy {plain(one.copy, 120)},", "git's index"
+        like = f"its commit {plain((one.commit or '?')[:12])}"
+    parts = []
+    if one.code:
+        verb = "differs" if one.code == 1 else "differ"
+        parts.append(f"{_files(one.code)} of {whose} {verb} from {like}: {_names(one.files, one.code)}")
+    if one.missing_code:
+        verb = "is" if one.missing_code == 1 else "are"
+        parts.append(
+            f"{_files(one.missing_code)} of {whose} {verb} gone that {like} has: {_names(one.missing_files, one.missing_code)}"
+        )
     return Finding(
         code="EDIT001",
         severity=Severity.NOTE,
-        text=f"{files} of the installed {plain(one.package, 60)} differ from its wheel: {names}{more}",
+        text="; ".join(parts),
         advice="the server runs what is there; whether it loads these files shows only once it runs",
-        seen="the hashes in the package's RECORD",
+        seen=seen,
+    )
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
+def _names(files: tuple[str, ...], count: int) -> str:
+    """Return the first of the files that can be loaded: they stand before the others."""
+    shown = [plain(name, 120) for name in files[: min(count, SHOWN_FILES)]]
+    return ", ".join(shown) + (f", and {count - len(shown)} more" if count > len(shown) else "")
+
+
+def unlisted(host: HostSeen | None) -> tuple[str, ...]:
+    """Return what is to be said of packages whose files were held against nothing, a line each."""
+    program = host.program if host is not None else None
+    return tuple(_unlisted(one) for one in (program.unlisted if program is not None else ()))
+
+
+def _unlisted(one: UnlistedSeen) -> str:
+    where, what = plain(one.path, 200), f"whether files of {plain(one.package, 60)} were edited"
+    return (
+        f"{what}: it is the folder {where}, and no git tells how it was"
+        if one.copy
+        else f"{what}: {where} has no hashes of them"
     )

@@ -18,6 +18,7 @@ from vigil.screen import plain
 
 SEEN = "vllm 0.32, config/speculative.py"
 TOKENS = "num_speculative_tokens"
+TARGETS_RANKS = "tensor_parallel_size"
 FIELDS = (
     TOKENS, "method", "model", "draft_tensor_parallel_size", "max_model_len", "quantization", "revision", "prompt_lookup_max",
     "prompt_lookup_min", "num_speculative_tokens_per_batch_size", "disable_padded_drafter_batch", "speculative_token_tree",
@@ -65,17 +66,14 @@ def _fields(given: Given, value: dict[str, Any]) -> Iterator[Finding]:
     """Find misspelt fields and methods, where one that is known is like them; others may be of another version."""
     for name in value:
         near = get_close_matches(name.replace("-", "_"), FIELDS, 1, 0.85)
-        if name not in FIELDS and near and near[0] not in value:
+        if name not in FIELDS and name != TARGETS_RANKS and near and near[0] not in value:
             right = {near[0] if one == name else one: inner for one, inner in value.items()}
             text = f"{given.name} has a field {plain(name, 60)}, which vLLM does not know; {near[0]} is like it"
             severity = Severity.FATAL if near[0] == TOKENS else Severity.WARNING
             yield pointed(given, "FLAG002", severity, text, f"call it {near[0]}", edits=_put(given, right), seen=SEEN)
-    if "tensor_parallel_size" in value:
-        right = {
-            "draft_tensor_parallel_size" if one == "tensor_parallel_size" else one: inner
-            for one, inner in value.items()
-        }
-        text = f"{given.name} takes no tensor_parallel_size: the draft's is draft_tensor_parallel_size"
+    if TARGETS_RANKS in value:
+        right = {"draft_tensor_parallel_size" if one == TARGETS_RANKS else one: inner for one, inner in value.items()}
+        text = f"{given.name} takes no {TARGETS_RANKS}: the draft's is draft_tensor_parallel_size"
         yield pointed(given, "FLAG002", Severity.FATAL, text, "call it so", edits=_put(given, right), seen=SEEN)
 
 

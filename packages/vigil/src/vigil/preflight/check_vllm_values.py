@@ -23,6 +23,17 @@ def check_vllm_values(command: Command) -> Iterator[Finding]:
     yield from _length(command)
     yield from _data(command)
     yield from _graphs(command)
+    yield from _tools(command)
+
+
+def _tools(command: Command) -> Iterator[Finding]:
+    """Find tools that the model may choose, and nobody to read its choice."""
+    given = command.last("--enable-auto-tool-choice")
+    if given is None or command.last("--tool-call-parser", "--config") is not None:
+        return
+    text = "--enable-auto-tool-choice needs a --tool-call-parser: the start ends without one"
+    advice = "name the parser of this model, such as --tool-call-parser hermes (its model card says which)"
+    yield pointed(given, "FLAG004", Severity.FATAL, text, advice, seen="vllm 0.32, validate_parsed_serve_args")
 
 
 def _batches(command: Command) -> Iterator[Finding]:

@@ -8,9 +8,12 @@ from vigil.preflight.command import Command
 from vigil.preflight.draft_kind import Draft
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.model_config import CONTEXT_KEYS, integer, longest_context, text_part
-from vigil.preflight.placing import config_in, speculation, title
-from vigil.preflight.seen_models import ModelSeen
+from vigil.preflight.placing import TOKENIZERS, config_in, speculation, title
+from vigil.preflight.seen_models import ModelSeen, TokensSeen
+from vigil.screen import plain
 
+FEW = 0.01
+"""A share of ids below which two tokenizers differ in names of special tokens at most."""
 OVERRIDDEN_FROM = (0, 27)  # vLLM 0.27.1 raises a draft's max_position_embeddings to its target's; 0.23.0 does not
 
 
@@ -23,6 +26,7 @@ def check_pair(
     if draft.kind == "eagle3":
         yield from _width(command, model, draft, target, version)
     yield from _vocabulary(command, model, draft, target, version)
+    yield from _tokens(command, model, target)
     yield from _context(command, model, draft, target, version)
 
 
@@ -75,6 +79,30 @@ def _vocabulary(
         advice="Take a draft of the same family.",
         seen="vLLM 0.32: verify_equal_vocab_size_if_draft_model" if strict else "",
     )
+
+
+def _tokens(command: Command, model: ModelSeen, target: ModelSeen) -> Iterator[Finding]:
+    """Find ids that stand for other tokens: both engines hand them on as they are, with the target's tokenizer around them."""
+    seen, (_, flag) = model.tokens, speculation(command)
+    named = command.last(*TOKENIZERS) is not None  # then the target's own is not the one that counts
+    if seen is None or not seen.different or named or config_in(flag).get("use_heterogeneous_vocab"):
+        return
+    few = seen.different <= FEW * seen.compared
+    yield Finding(
+        code="DRAFT007",
+        severity=Severity.NOTE if few else Severity.WARNING,
+        text=f"{seen.different} of the {seen.compared} token ids that {model.given} and {target.given} both have stand for other "
+        f"tokens: {told(seen)}.",
+        advice="Where these come up, what is proposed is not accepted."
+        if few
+        else "Take a draft that was made for this tokenizer: hardly a token is accepted of this one.",
+        seen=f"{seen.what} of both",
+    )
+
+
+def told(seen: TokensSeen) -> str:
+    """Return the first id that stands for two tokens, with both."""
+    return f"{seen.first} is {plain(seen.first_target, 40)!r} for the target and {plain(seen.first_draft, 40)!r} for the draft"
 
 
 def _context(

@@ -1,5 +1,7 @@
 """Put a command through all checks."""
 
+from itertools import islice
+
 import msgspec
 
 from vigil.preflight.basis import unseen
@@ -7,6 +9,7 @@ from vigil.preflight.check_draft import check_draft
 from vigil.preflight.check_flags import check_flags, version_of
 from vigil.preflight.check_host import check_host
 from vigil.preflight.check_model import check_model
+from vigil.preflight.check_program import unlisted
 from vigil.preflight.check_values import check_values
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Report, Severity, edited
@@ -14,6 +17,8 @@ from vigil.preflight.sight import Sight
 
 CHECKS = (check_flags, check_values, check_model, check_draft, check_host)
 _ORDER = list(Severity)
+MOST_FINDINGS = 40
+"""Of one check: a command of ten thousand wrong words is not held up word for word."""
 _ROUNDS = 3
 """Looks at what was made right: a flag under its right name may need another beside it."""
 
@@ -22,7 +27,7 @@ def examine(command: Command, sight: Sight) -> Report:
     """Return what the command would die of, the worst first."""
     installed = sight.parser.version if sight.parser is not None else None
     sight = msgspec.structs.replace(sight, version=command.version or installed)
-    findings = [one for check in CHECKS for one in check(command, sight)]
+    findings = [one for check in CHECKS for one in islice(check(command, sight), MOST_FINDINGS)]
     findings.sort(key=lambda one: _ORDER.index(one.severity))
     return Report(
         words=command.words,
@@ -34,6 +39,7 @@ def examine(command: Command, sight: Sight) -> Report:
             *sight.troubles,
             *(sight.host.troubles if sight.host is not None else ()),
             *unseen(command, sight),
+            *unlisted(sight.host),
         ),
     )
 
@@ -46,6 +52,6 @@ def _corrected(command: Command, sight: Sight, findings: list[Finding]) -> tuple
             break
         words = edited(words, edits)
         again = msgspec.structs.replace(command, words=words, end=None)
-        fatal = (one for check in CHECKS for one in check(again, sight) if one.severity is Severity.FATAL)
-        edits = tuple(edit for one in fatal for edit in one.edits)
+        found = (one for check in CHECKS for one in islice(check(again, sight), MOST_FINDINGS))
+        edits = tuple(edit for one in found if one.severity is Severity.FATAL for edit in one.edits)
     return words if words != command.words else None

@@ -5,7 +5,6 @@ from vigil.preflight.command import Command
 from vigil.preflight.finding import Edit, Finding, Severity
 from vigil.preflight.grammar import Grammar, Problem
 
-_DASHES = ("\u2013", "\u2014", "\u2212")
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 
@@ -14,12 +13,6 @@ def about_stray(problem: Problem, held: Held) -> Finding:
     """Return what is said of a word that belongs to no flag."""
     basis, grammar = held.basis, held.grammar
     at = problem.at or 0
-    if problem.name.startswith(_DASHES):
-        plain = problem.name.lstrip("".join(_DASHES) + "-")
-        name = next((one for one in (f"--{plain}", f"-{plain}") if one in grammar.flags), None)
-        text = f"{problem.name} begins with a dash that is no hyphen: text that was pasted from a page often does"
-        edits = (Edit(at=at, drop=1, put=(name,)),) if name else ()
-        return Finding(code="FLAG001", severity=Severity.FATAL, at=at, text=text, edits=edits, seen=basis.seen)
     if not problem.name.strip("\\ \t\n"):
         text = "a word of blanks: a backslash with a blank behind it, or an empty variable"
         edits = (Edit(at=at, drop=1),)

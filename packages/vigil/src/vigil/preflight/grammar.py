@@ -16,7 +16,9 @@ from vigil.preflight.seen_parser import FlagSpec
 
 _NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
 _REDIRECTED = re.compile(r"(?:\d*|&)(?:>>?|<)(&?)(.*)\Z", re.DOTALL)
-_SIZE = re.compile(r"\d+(?:\.\d+)?[kKmMgGtT]?|-1|auto", re.IGNORECASE)
+# vLLM: human_readable_int_or_auto in engine/arg_utils.py. SGLang: human_readable_int in srt/utils/common.py; it minds capitals.
+_SIZE = re.compile(r"\d+(?:\.\d+)?[kKmMgGtT]|-1|auto", re.IGNORECASE)
+_SIZE_OF_SGLANG = re.compile(r"\d+(?:\.\d+)?(?:[KMGT]i|[kMGT])")
 _SHELL = re.compile(r"[$`]|\{\{|<[a-z_-]+>", re.IGNORECASE)  # what a shell, a template or a reader fills in
 _BLANKS = "\\ \t\n"
 ALWAYS = frozenset({"-h", "--help"})
@@ -250,6 +252,9 @@ def judge(value: str, spec: FlagSpec, *, free: bool = False) -> Wrong | None:
     if spec.choices is not None and value not in spec.choices:
         same = spec.type == "int" and _is_int(value) and str(int(value)) in spec.choices
         return None if same else Wrong.NO_CHOICE
+    if spec.type == "size":
+        size = _SIZE if free else _SIZE_OF_SGLANG
+        return None if size.fullmatch(value.strip()) or _is_int(value) else Wrong.NO_TYPE
     return None if _fits(value, spec.type) else Wrong.NO_TYPE
 
 
@@ -259,8 +264,6 @@ def _fits(value: str, kind: str | None) -> bool:
             return _is_int(value)
         case "stoi":
             return re.match(r"\s*[+-]?\d", value) is not None
-        case "size":
-            return _SIZE.fullmatch(value.strip()) is not None or _is_int(value)
         case "float":
             return _is_float(value)
         case "json":

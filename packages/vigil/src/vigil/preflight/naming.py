@@ -147,7 +147,12 @@ def _like(name: str, flags: Mapping[str, FlagSpec]) -> Meant | None:
         return None
     first, second = scored[0][0], scored[1][0] if len(scored) > 1 else 0.0
     same = len(scored) > 1 and flags[scored[0][1]] is flags[scored[1][1]]
+    swapped = [one for one in flags if sorted(one) == sorted(name)]  # --prot
+    if len(swapped) == 1 and len(name) > 4:  # noqa: PLR2004 - two letters can be anything
+        return Meant(name=swapped[0], sure=True, why=f"{swapped[0]} has the same letters")
     sure = first >= CLOSE and (same or first - second > 0.03)  # noqa: PLR2004 - two that are as near as that are a guess
+    if sure and _turns_on(name) is not _turns_on(best[0]):
+        return Meant(why=f"The nearest name, {best[0]}, says the opposite", others=tuple(best[1:]))
     return Meant(
         name=best[0] if sure else None,
         sure=sure,
@@ -156,11 +161,18 @@ def _like(name: str, flags: Mapping[str, FlagSpec]) -> Meant | None:
     )
 
 
+def _turns_on(name: str) -> bool:
+    """Tell whether a flag turns something on, not off: one letter or two can make the difference."""
+    return not set(name.strip("-").split("-")) & {"no", "not", "disable", "skip", "without"}
+
+
 def likeness(one: str, other: str) -> float:
     """Return how alike two flags are, 0 to 1: by their letters, and by their words in any order."""
     letters = SequenceMatcher(None, one, other, autojunk=False)
     if letters.real_quick_ratio() < LIKE / 2:
         return 0.0
     mine, theirs = set(one.strip("-").split("-")), set(other.strip("-").split("-"))
+    if mine == theirs and len(mine) < 3:  # noqa: PLR2004 - min-p and p-min are two things
+        return letters.ratio()
     words = 2 * len(mine & theirs) / (len(mine) + len(theirs))
     return max(letters.ratio(), words * 0.98)

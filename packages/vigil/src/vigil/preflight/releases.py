@@ -1,4 +1,7 @@
-"""Which architectures the engines' releases serve, and how they read an EAGLE-3 draft: a table made by `docs/releases.py`."""
+"""Which architectures the engines' releases serve, and how they read an EAGLE-3 draft.
+
+The tables are made by `docs/releases.py`, that of llama.cpp's builds by `bench/gguf_architectures.py`.
+"""
 
 import re
 from functools import cache
@@ -15,16 +18,17 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     releases: tuple[str, ...]
     serves: dict[str, tuple[int, ...]]
-    aux: dict[str, tuple[int, ...]]
-    aux_unknown: dict[str, tuple[int, ...]]
-    draft_reads: tuple[tuple[str, ...], ...]
+    aux: dict[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
+    aux_unknown: dict[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
+    draft_reads: tuple[tuple[str, ...], ...] = ()
 
 
 @cache
 def tables() -> dict[str, Table]:
     """Return the tables by engine."""
-    text = (resources.files("vigil.preflight") / "architectures.json").read_bytes()
-    return msgspec.json.decode(text, type=dict[str, Table])
+    folder = resources.files("vigil.preflight")
+    found = msgspec.json.decode((folder / "architectures.json").read_bytes(), type=dict[str, Table])
+    return {**found, "llamacpp": msgspec.json.decode((folder / "gguf_architectures.json").read_bytes(), type=Table)}
 
 
 def numbers_of(version: str | None) -> Version:
@@ -84,7 +88,7 @@ def span(engine: str, architecture: str) -> str:
 def draft_reads(engine: str, version: str | None) -> frozenset[str] | None:
     """Return what a release reads of an EAGLE-3 draft, None where the releases beside a version differ."""
     table = tables().get(engine)
-    if table is None:
+    if table is None or not table.draft_reads:
         return None
     found = {frozenset(table.draft_reads[at]) for at in around(table, version)}
     return found.pop() if len(found) == 1 else None

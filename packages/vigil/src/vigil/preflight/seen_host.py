@@ -77,17 +77,36 @@ class OtherSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EditedSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of an installed package that are not what its wheel brought; `count` of them, the first few by name."""
+    """The files of an installed package that are not what its wheel brought, or of a working copy (`copy`) what its commit has.
+
+    `files` differ, `missing_files` are gone: `count` and `missing_count` of them, the first few by name, those that can be loaded
+    (`code`, `missing_code`) first.
+    """
 
     package: str
+    copy: str | None = None
+    commit: str | None = None
     files: tuple[str, ...] = ()
     count: int = 0
+    code: int = 0
+    missing_files: tuple[str, ...] = ()
+    missing_count: int = 0
+    missing_code: int = 0
+
+
+class UnlistedSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A package of which nothing says how its files were: a working copy without git (`copy`), or no hashes in its RECORD."""
+
+    package: str
+    copy: bool = False
+    path: str = ""
 
 
 class ProgramSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What the command comes to. `engine`: the version installed for the interpreter; `ray`: it has Ray beside it.
 
-    `unchecked`: files that were not compared in the time there was.
+    `nccl`: the version of the wheel that brings NCCL, None where there is none (torch may bring it itself). `unchecked`: files
+    that were not compared in the time there was.
     """
 
     path: str
@@ -95,8 +114,10 @@ class ProgramSeen(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: str | None = None
     engine: str | None = None
     torch: TorchSeen | None = None
+    nccl: str | None = None
     ray: bool = False
     edited: tuple[EditedSeen, ...] = ()
+    unlisted: tuple[UnlistedSeen, ...] = ()
     unchecked: int = 0
     others: tuple[OtherSeen, ...] = ()
 
@@ -110,11 +131,12 @@ class LimitsSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemorySeen(msgspec.Struct, frozen=True, kw_only=True):
-    """The host's memory in bytes; `limit`: the lowest of our control groups."""
+    """The host's memory in bytes; `limit`: the lowest of our control groups; `swap`: what can be swapped out, in use or not."""
 
     total: int | None = None
     free: int | None = None
     limit: int | None = None
+    swap: int | None = None
 
 
 class SettingsSeen(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,12 @@ class GgufSeen(msgspec.Struct, frozen=True, kw_only=True):
         """The architecture, "" where it says none."""
         return str(self.metadata.get("general.architecture") or "")
 
+    @property
+    def other(self) -> str:
+        """What it is instead of a model: "adapter", "mmproj", or "" where it is one (or does not say)."""
+        kind = str(self.metadata.get("general.type") or "")
+        return "mmproj" if self.architecture == "clip" else kind if kind in {"adapter", "mmproj"} else ""
+
     def number(self, name: str) -> int | None:
         """Return a number that stands below the architecture's name, or None."""
         value = self.metadata.get(f"{self.architecture}.{name}")
@@ -87,11 +93,54 @@ class BuildSeen(msgspec.Struct, frozen=True, kw_only=True):
     draft_reads: tuple[str, ...] = ()
 
 
+class TokensSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """The tokens of a draft beside its target's. `same_file`: one file in two places, which was not read.
+
+    `compared`: ids that both have; `different`: those of them that stand for other tokens, `first` the first such id with what it
+    is in each. `trouble`: why they were not compared.
+    """
+
+    what: str
+    same_file: bool = False
+    target: int = 0
+    draft: int = 0
+    compared: int = 0
+    different: int = 0
+    first: int | None = None
+    first_target: str = ""
+    first_draft: str = ""
+    trouble: str | None = None
+
+
+class HubSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands between the command and the hub, and what its cache holds of a repository.
+
+    `offline`: the variable that forbids the hub; `token`: one is there, `implicit`: it is sent without being asked for. `begun`:
+    the cache has a folder of it; `commit`: what the revision names there; `snapshots`: those that have a config.json;
+    `incomplete`: downloads that did not end, with the bytes that they have. `gated`: a model card there asks for consent.
+    """
+
+    modelscope: bool = False
+    endpoint: str | None = None
+    offline: str | None = None
+    token: bool = False
+    implicit: bool = True
+    folder: str = ""
+    writable: bool | None = None
+    begun: bool = False
+    commit: str | None = None
+    snapshots: tuple[str, ...] = ()
+    incomplete: int = 0
+    incomplete_bytes: int = 0
+    gated: bool = False
+
+
 class ModelSeen(msgspec.Struct, frozen=True, kw_only=True):
     """One model of the command: `what` is "model" or the flag that names it; `path` None: it is not there.
 
     Of one that is not there: `sure`: what was given stands for itself (no variable, no `cd` before it); `parent`: the deepest
     folder of its path that is there; `near`: names in it that are like; `near_cached`: repositories in the cache that are like.
+    `tokens`: of a draft, beside those of the served model, where both are there.
     """
 
     what: str
@@ -102,9 +151,7 @@ class ModelSeen(msgspec.Struct, frozen=True, kw_only=True):
     parent: str = ""
     near: tuple[str, ...] = ()
     near_cached: tuple[str, ...] = ()
-    begun: bool = False
-    token: bool = False
-    mirror: bool = False
+    hub: HubSeen | None = None
     offline: str | None = None
     cached: bool = False
     kind: str | None = None
@@ -126,6 +173,7 @@ class ModelSeen(msgspec.Struct, frozen=True, kw_only=True):
     unread: int = 0
     tensors: dict[str, TensorSeen] | None = None
     build: BuildSeen | None = None
+    tokens: TokensSeen | None = None
 
     @property
     def gguf(self) -> GgufSeen | None:

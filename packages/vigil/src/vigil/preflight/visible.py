@@ -29,6 +29,11 @@ def variable(command: Command, host: HostSeen, name: str) -> str | None:
     return host.settings.variables.get(name) if host.settings is not None else None
 
 
+def assigned_at(command: Command, name: str) -> int | None:
+    """Return the word before the engine's own that sets a variable, or None where it is set elsewhere."""
+    return next((at for at, word in enumerate(command.words[: command.own]) if word.startswith(name + "=")), None)
+
+
 def runs_here(host: HostSeen) -> bool:
     """Say whether the engine is on this host: else what is here says nothing of where the command will run."""
     program = host.program

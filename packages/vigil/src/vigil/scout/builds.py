@@ -19,7 +19,7 @@ _NAME = re.compile(r"\w[\w.-]{0,100}\Z")
 
 
 class Build:
-    """The engine of a command. What is None could not be seen; of llama-server nothing can."""
+    """The engine of a command. What is None could not be seen; of llama-server `llama_names` sees it."""
 
     def __init__(self, question: "Question") -> None:
         self._engine = question.engine

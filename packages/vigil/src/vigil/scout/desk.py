@@ -40,13 +40,16 @@ def main(request: Dict[str, Any]) -> None:
 
 
 def question_of(request: Dict[str, Any]) -> Question:
-    """Return the question that a request asks; what is missing in it is empty."""
+    """Return the question that a request asks; what is missing in it is empty. `assigned`: what a shell sets before."""
+    cwd = str(request.get("cwd") or os.getcwd())
     env = {**os.environ, **{str(name): str(value) for name, value in (request.get("env") or {}).items()}}
+    for name, value in (request.get("assigned") or {}).items():
+        env[str(name)] = Place(env, cwd).fill(str(value))
     return Question(
         engine=str(request.get("engine") or "generic"),
         words=strings(request.get("words")),
         own=strings(request.get("own")),
-        place=Place(env, str(request.get("cwd") or os.getcwd())),
+        place=Place(env, cwd),
         models=[one for one in request.get("models") or [] if isinstance(one, dict)],
         packages=strings(request.get("packages")),
         port=int(request.get("port") or 0),

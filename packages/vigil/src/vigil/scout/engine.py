@@ -7,19 +7,17 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
-from ..survey.digest import Budget, read_small
-from ..survey.edited import edited_files
+from ..survey.digest import read_small
 from ..survey.interpreter import FIRST_WORDS, Place, Program, find, which
-from ..survey.packages import Package, Python, added, named, python_of
+from ..survey.packages import Python, added, named, python_of
+from . import edits
 
 if TYPE_CHECKING:
     from .desk import Question
 
-QUICK = (0.12, 16 << 20)
-DEEP = (25.0, 256 << 20)
 MOST_OTHERS = 4
-MOST_EDITED = 20
 _FIELD = re.compile(rb"^(__version__|cuda|hip|rocm|xpu)\b[^=\n]{0,60}= *'([^'\n]{1,60})'", re.MULTILINE)
+NCCL = ("nvidia-nccl-cu12", "nvidia-nccl-cu13")  # the wheels that torch's own depend on
 _KNOWN = ("sglang", "vllm", "llamacpp")
 
 
@@ -36,8 +34,9 @@ def see(question: "Question") -> Optional[Dict[str, Any]]:
         found["interpreter"] = python.path
         found["engine"] = package.version if package else None
         found["torch"] = torch_of(sites)
+        found["nccl"] = next((one.version for name in NCCL if (one := named(sites, name)) is not None), None)
         found["ray"] = named(sites, "ray") is not None
-        found["edited"], found["unchecked"] = edited(question, python, sites, package)
+        found.update(edits.see(question, python, sites, package))
     found["others"] = others(program, question.place, name)
     return found
 
@@ -56,21 +55,6 @@ def torch_of(sites: List[str]) -> Optional[Dict[str, Any]]:
             rocm = told.get("hip") or told.get("rocm")
             return {"version": told.get("__version__", ""), "cuda": told.get("cuda"), "rocm": rocm}
     return None
-
-
-def edited(
-    question: "Question", python: Python, sites: List[str], package: Optional[Package]
-) -> Tuple[List[Dict[str, Any]], int]:
-    """Return the files that are not what their wheel brought, by package, and how many were not compared in the time there is."""
-    chosen = [package] if package else []
-    if question.deep:
-        chosen = [one for one in (named(sites, name) for name in question.packages) if one is not None]
-    found = edited_files(chosen, python.prefix, Budget(*(DEEP if question.deep else QUICK)))
-    told = [
-        {"package": name, "files": sorted(files)[:MOST_EDITED], "count": len(files)}
-        for name, files in found["files"].items()
-    ]
-    return told, found["unchecked"]
 
 
 def others(program: Program, place: Place, engine: str) -> List[Dict[str, Any]]:

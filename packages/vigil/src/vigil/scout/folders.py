@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from ..survey import models
 from ..survey.interpreter import Place, elsewhere
-from . import builds, shards
+from . import builds, hub, llama_names, shards, vocabularies
 from .pieces import is_pointer, parsed, piece, plain, shape_of, trimmed
 from .remembered import Remembered
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CONFIG_BYTES = 1 << 20
 MOST_MODELS = 8
 MOST_NEAR = 5
+MOST_BELOW = 500
 NEAR = 0.75
 TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "merges.txt", "tekken.json",
@@ -26,8 +27,12 @@ TOKENIZERS = (
 OTHER_KINDS = (
     "params.json", "model_index.json", "adapter_config.json", "head.pt", "config.yaml", "hparams.yaml", "consolidated.00.pth",
 )  # fmt: skip
+# vLLM's file of names and paths; where transformers 4 looks before the hub's own cache.
+ELSEWHERE = ("VLLM_MODEL_REDIRECT_PATH", "TRANSFORMERS_CACHE")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}\Z")
-_OFF = {"", "0", "false", "no", "off"}
+# Words that go to another folder, or to another user's, before the engine starts.
+_MOVERS = {"cd", "pushd", "-C", "su", "runuser"}
+_MOVING = ("--chdir", "--directory", "--workdir", "--working-directory")
 
 
 def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
@@ -35,40 +40,59 @@ def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
     if elsewhere(question.words):
         return None
     build = builds.Build(question) if question.models else None
-    return [_seen(one, question, build) for one in question.models[:MOST_MODELS]]
+    found = [_seen(one, question, build) for one in question.models[:MOST_MODELS]]
+    vocabularies.see(found)
+    return found
 
 
 def _seen(asked: Dict[str, str], question: "Question", build: Optional["builds.Build"]) -> Dict[str, Any]:
     given, place = str(asked.get("given") or "")[:1000], question.place
     told: Dict[str, Any] = {"what": str(asked.get("what") or "model"), "given": plain(given)}
-    path = models.find(given, asked.get("revision"), place)
-    if path is None:
-        return {**told, "path": None, **_missing(given, question)}
+    path = models.find(given, asked.get("revision"), _where(given, question))
+    if path is None or (not os.access(path, os.R_OK) and _by_another_user(question)):
+        return {**told, "path": None, **_missing(given, question), "hub": _of_hub(asked, question)}
     memory = Remembered(path)
     want = shards.Want(told["what"] != "model", question.deep)
     found = _folder(path, memory, want) if os.path.isdir(path) else _file(path, memory, want)
-    if build is not None:
+    if question.engine == "llamacpp":
+        found["build"] = llama_names.see(question, _architecture(found["files"]))
+    elif build is not None:
         found["build"] = build.of(found.get("config"))
     memory.save()
     cached = "/snapshots/" in path and "/models--" in path
-    return {**told, "path": plain(path), "cached": cached, "offline": offline(place), **found}
+    if cached:
+        found["hub"] = _of_hub(asked, question)
+    return {**told, "path": plain(path), "cached": cached, "offline": hub.offline(place.env), **found}
+
+
+def _of_hub(asked: Dict[str, str], question: "Question") -> Optional[Dict[str, Any]]:
+    """Return what is known of a repository; None for what is none."""
+    name = question.place.fill(str(asked.get("given") or "")[:1000])
+    known = bool(_REPOSITORY.match(name.partition(":")[0])) and ".." not in name
+    return hub.see(question.place, name, asked.get("revision")) if known else None
+
+
+def _architecture(files: List[Dict[str, Any]]) -> str:
+    """Return the architecture of the first GGUF file that is a model of language, "" where there is none."""
+    told = (one["gguf"]["metadata"].get("general.architecture") for one in files if one.get("gguf"))
+    return next((str(one) for one in told if one and one != "clip"), "")
 
 
 def _missing(given: str, question: "Question") -> Dict[str, Any]:
     """Return why a model is not there: what lies beside its name, and whether it could be fetched."""
-    place, words = question.place, question.words
+    place = question.place
     filled = place.fill(given)
     # What a variable stands for, or where a shell goes before, may not be what we see.
-    sure = "$" not in given and "cd" not in words and "://" not in given
+    sure = "$" not in given and "://" not in given and not _moved(given, question) and not _by_another_user(question)
+    sure = sure and not any(place.env.get(name) for name in ELSEWHERE)
     path = place.resolve(given)
     parent = os.path.dirname(path)
     while parent != "/" and not os.path.isdir(parent):
         parent = os.path.dirname(parent)
     names = shards.listing_of(os.path.dirname(path)).names if os.path.dirname(path) == parent else []
-    hub = _hub(place)
     cached = [
         name[len("models--") :].replace("--", "/")
-        for name in shards.listing_of(hub).names
+        for name in shards.listing_of(hub.cache_of(place)).names
         if name.startswith("models--")
     ]
     repository = bool(_REPOSITORY.match(filled)) and not filled.startswith(".")
@@ -78,45 +102,30 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
         "parent": plain(parent),
         "near": [plain(one) for one in _near(os.path.basename(path), names)],
         "near_cached": [plain(one) for one in _near(filled, cached)] if repository else [],
-        "offline": offline(place),
-        "token": _has_token(place),
-        "mirror": bool(place.env.get("HF_ENDPOINT"))
-        or _on(place, "VLLM_USE_MODELSCOPE")
-        or _on(place, "SGLANG_USE_MODELSCOPE"),
-        "begun": filled in cached,
+        "offline": hub.offline(place.env),
     }
+
+
+def _where(given: str, question: "Question") -> Place:
+    """Return where a model's name is looked up: of one that is read in a folder that we cannot know only the cache is."""
+    return Place(question.place.env, "/dev/null") if _moved(given, question) else question.place
+
+
+def _by_another_user(question: "Question") -> bool:
+    """Tell whether the engine runs as somebody who may see what we may not."""
+    return any(word in {"sudo", "doas", "su", "runuser"} for word in question.words)
+
+
+def _moved(given: str, question: "Question") -> bool:
+    """Tell whether a relative path is read in another folder than ours: something before the engine goes there."""
+    before = question.words[: len(question.words) - len(question.own)] if question.own else question.words
+    goes = any(word in _MOVERS or word.startswith(_MOVING) for word in before)
+    return goes and not given.startswith("/")
 
 
 def _near(name: str, names: List[str]) -> List[str]:
     lower = {one.lower(): one for one in names}
     return [lower[one] for one in difflib.get_close_matches(name.lower(), list(lower), MOST_NEAR, NEAR)]
-
-
-def _hub(place: Place) -> str:
-    """Return Hugging Face's cache (huggingface_hub: constants.py), as `survey.models` finds it."""
-    home = place.env.get("HF_HOME") or os.path.join(
-        place.env.get("XDG_CACHE_HOME") or os.path.join(place.env.get("HOME", "/"), ".cache"), "huggingface"
-    )
-    return place.resolve(
-        place.env.get("HF_HUB_CACHE") or place.env.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
-    )
-
-
-def offline(place: Place) -> Optional[str]:
-    """Return the variable that forbids the hub, None where it may be asked."""
-    names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-    return next(("%s=%s" % (name, place.env[name][:20]) for name in names if _on(place, name)), None)
-
-
-def _on(place: Place, name: str) -> bool:
-    return place.env.get(name, "").strip().lower() not in _OFF
-
-
-def _has_token(place: Place) -> bool:
-    """Tell whether a token for the hub is there; its value is not read."""
-    home = place.env.get("HF_HOME") or os.path.join(place.env.get("HOME", "/"), ".cache", "huggingface")
-    path = place.env.get("HF_TOKEN_PATH") or os.path.join(home, "token")
-    return any(place.env.get(name) for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")) or os.path.isfile(path)
 
 
 def _file(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
@@ -137,9 +146,11 @@ def _file(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
 def _folder(path: str, memory: Remembered, want: shards.Want) -> Dict[str, Any]:
     listing = shards.listing_of(path)
     names = listing.names
-    below = [
-        one for one in names if "config.json" not in names and os.path.isfile(os.path.join(path, one, "config.json"))
-    ]
+    if listing.more:  # what matters most is asked for by its name
+        there = [one for one in ("config.json", *TOKENIZERS) if os.path.lexists(os.path.join(path, one))]
+        names = sorted({*names, *there})
+    tried = [] if "config.json" in names else names[:MOST_BELOW]
+    below = [one for one in tried if os.path.isfile(os.path.join(path, one, "config.json"))]
     return {
         "kind": "folder",
         "more": listing.more,
@@ -175,6 +186,8 @@ def _config(path: str, names: List[str], memory: Remembered) -> Dict[str, Any]:
     shape = shape_of(os.path.join(path, "config.json"))
     if "config.json" not in names or shape is None:
         return {"config": None, "config_trouble": None, "quantised_by": quantised}
+    if not shape.regular:
+        return {"config": None, "config_trouble": "it is no file", "config_broken": True, "quantised_by": quantised}
     found = memory.recall("config.json", shape)
     if found is None:
         found = read_config(os.path.join(path, "config.json"), shape.size)

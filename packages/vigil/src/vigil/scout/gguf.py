@@ -4,7 +4,7 @@ The format: ggml's docs/gguf.md; sizes of the types: gguf 0.19, `GGML_QUANT_SIZE
 """
 
 import struct
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .pieces import no_weights, piece, plain
 
@@ -17,6 +17,7 @@ MOST_KEPT = 120
 MOST_DIMENSIONS = 8
 KEPT_CHARS = 120
 STRING, ARRAY = 8, 9
+TOKENS = "tokenizer.ggml.tokens"
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 # (elements of a block, its bytes) by ggml_type
 _BLOCKS = {
@@ -114,6 +115,25 @@ def read(path: str, size: int) -> Gguf:
         return Gguf(trouble="it ends within its head, at %d bytes: it is cut off" % size)
     except ValueError as error:
         return Gguf(trouble="its head cannot be read: %s" % plain(str(error))[:200])
+
+
+def tokens(path: str, size: int) -> Optional[List[bytes]]:
+    """Return the texts of a file's tokens in order, or None where it has none that can be read."""
+    cursor = _Cursor(path, size)
+    try:
+        cursor.take(16)
+        for _ in range(min(cursor.number("<Q"), MOST_ENTRIES)):
+            name, kind = cursor.text(), cursor.number("<I")
+            if kind != ARRAY:
+                _value(cursor, kind)
+                continue
+            kind, items = cursor.number("<I"), cursor.number("<Q")
+            if name == TOKENS and kind == STRING and items <= MOST_TEXTS:
+                return [cursor.take(cursor.number("<Q")) for _ in range(items)]
+            cursor.pass_over(kind, items)
+    except (_TooLong, _Cut, ValueError):
+        pass
+    return None
 
 
 def _no_gguf(head: bytes, size: int) -> Optional[str]:

@@ -4,6 +4,7 @@ The driver and the disks are asked in threads of their own while the rest is loo
 """
 
 import os
+import re
 import resource
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -12,6 +13,7 @@ from ..launcher.taken import answering
 from ..observer.holders import Holders
 from ..observer.life import state_folder
 from ..observer.rooms import RoomLook, places_of
+from ..survey.digest import read_small
 from ..survey.interpreter import elsewhere
 from ..survey.machine import basics
 from . import engine, gpus, settings, weights
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 ROOMS_S = 0.5
 DRIVER_S = 3.0  # a driver without persistence wakes its GPUs first
+_SWAP = re.compile(rb"^SwapTotal:\s+(\d{1,12}) kB", re.MULTILINE)
 _HOSTS_OWN = frozenset({"docker", "podman", "nerdctl"})
 _PUBLISHES = ("-p", "--publish", "--network", "--net")
 
@@ -104,9 +107,11 @@ def limits() -> Dict[str, Any]:
 
 
 def memory() -> Dict[str, Any]:
-    """Return the host's memory in bytes: all, free, and the lowest limit of our control groups."""
+    """Return the host's memory in bytes: all, free, the lowest limit of our control groups, and what can be swapped out."""
     told = basics()
-    return {name: told["memory_%s_bytes" % name] for name in ("total", "free", "limit")}
+    swap = _SWAP.search(read_small("/proc/meminfo", 65536) or b"")
+    known = {name: told["memory_%s_bytes" % name] for name in ("total", "free", "limit")}
+    return {**known, "swap": int(swap.group(1)) << 10 if swap is not None else None}
 
 
 def rooms(question: "Question") -> List[Dict[str, Any]]:

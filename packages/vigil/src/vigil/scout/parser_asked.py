@@ -25,6 +25,7 @@ _QUIET = {
 # Runs in the engine's interpreter, whichever Python that is. argv: pipe, engine, its folder, first place.
 _SCRIPT = r"""
 import os, sys
+os.set_inheritable(int(sys.argv[1]), False)
 pipe, engine, folder, first = int(sys.argv[1]), sys.argv[2], os.path.realpath(sys.argv[3]), sys.argv[4]
 os.nice(10)
 sys.argv[:] = ["-c"]
@@ -95,7 +96,7 @@ except BaseException as error:
     answer = {"broken": broken(error)}
 paths = {os.path.realpath(getattr(one, "__file__", None) or "/") for one in list(sys.modules.values())}
 answer["files"] = sorted(one for one in paths if one.startswith(folder + os.sep) and one.endswith(".py"))[:4000]
-data = json.dumps(answer).encode()
+data = json.dumps(answer).encode() + b"\n"
 while data:
     data = data[os.write(pipe, data):]
 os._exit(0)
@@ -133,12 +134,12 @@ def ask(name: str, program: Program, place: Place, engine: Engine) -> Asked:
         return _no("%s could not be run: %s" % (program.path, error.strerror))
     os.close(writing)
     try:
-        data = read_until(reading, time.monotonic() + PATIENCE_S)
+        data = read_until(reading, time.monotonic() + PATIENCE_S, ending=b"\n")
     finally:
         os.close(reading)
         end(process)
     if data is None:
-        return _no("the engine's parser was not made within %d s" % PATIENCE_S)
+        return _no("the engine's parser was not made within %d s, or has more flags than any" % PATIENCE_S)
     return _answer(data, process.returncode)
 
 
@@ -158,8 +159,11 @@ def _no(trouble: str) -> Asked:
     return Asked(None, None, {}, trouble)
 
 
-def read_until(pipe: int, until_s: float, limit: int = ANSWER_BYTES) -> Optional[bytes]:
-    """Return all that comes through a pipe until it is closed; None where that takes too long, or it is too much."""
+def read_until(pipe: int, until_s: float, limit: int = ANSWER_BYTES, ending: bytes = b"\0") -> Optional[bytes]:
+    """Return all that comes through a pipe until it is closed; None where that takes too long, or it is too much.
+
+    `ending`: it ends there, too: what the engine forked may hold the pipe open for as long as it lives.
+    """
     import select  # noqa: PLC0415 - only where something is asked
 
     parts: List[bytes] = []
@@ -171,6 +175,8 @@ def read_until(pipe: int, until_s: float, limit: int = ANSWER_BYTES) -> Optional
         if not part:
             return b"".join(parts)
         parts.append(part)
+        if part.endswith(ending):
+            return b"".join(parts)
         limit -= len(part)
     return None
 

@@ -36,7 +36,9 @@ def load(key: str) -> Optional[Dict[str, Any]]:
     except (ValueError, RecursionError):
         return None
     files = found.get("files") if isinstance(found, dict) else None
-    if not isinstance(files, dict) or any(hash_of(path) != told for path, told in files.items()):
+    if not isinstance(files, dict) or not isinstance(found.get("flags"), (list, type(None))):
+        return None
+    if any(hash_of(path) != told for path, told in files.items()):
         return None
     return {name: value for name, value in found.items() if name != "files"}
 

@@ -75,7 +75,7 @@ def no_weights(head: bytes, size: int) -> Optional[str]:
 def parsed(data: bytes) -> Any:
     """Return JSON of others; raises ValueError in words where it is none, nested too deeply, or holds numbers without end."""
     try:
-        return json.loads(data.decode("utf-8"), parse_int=_integer, parse_constant=lambda _: None)
+        return json.loads(data.decode("utf-8"), parse_int=integer_of, parse_constant=lambda _: None)
     except RecursionError:
         raise ValueError("it is nested more deeply than a JSON parser goes") from None
     except UnicodeDecodeError:
@@ -84,7 +84,8 @@ def parsed(data: bytes) -> Any:
         raise ValueError("it is no JSON: line %d, column %d: %s" % (error.lineno, error.colno, error.msg)) from None
 
 
-def _integer(digits: str) -> int:
+def integer_of(digits: str) -> int:
+    """Return a number of JSON; raises ValueError where it has more digits than any that is meant."""
     if len(digits) > LONGEST_NUMBER + 1:
         raise ValueError("a number in it has %d digits" % len(digits))
     return int(digits)

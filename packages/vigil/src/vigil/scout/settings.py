@@ -7,13 +7,13 @@ import os
 from typing import Any, Dict, List, Mapping
 
 from ..observer.redact import Redactor
+from .hub import has_token
 
 INTERFACES = "/sys/class/net"
 ADAPTERS = "/sys/class/infiniband"
 MOST_VARIABLES = 100
 MOST_NAMES = 256
 VALUE_CHARS = 500
-TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 # Read by NCCL, gloo, CUDA, HTTP clients, the hub's client, and the engines' own checks of memory and of where models come from.
 _KEPT = frozenset({
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GLOO_SOCKET_IFNAME", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy",
@@ -29,21 +29,10 @@ def see(env: Mapping[str, str]) -> Dict[str, Any]:
     names = sorted(name for name in env if name in _KEPT or name.startswith("NCCL_"))[:MOST_VARIABLES]
     return {
         "variables": {name: redactor.clean(env[name])[:VALUE_CHARS] for name in names},
-        "token": any(env.get(name, "").strip() for name in TOKENS) or _has_token_file(env),
+        "token": has_token(env),
         "interfaces": names_in(INTERFACES),
         "adapters": names_in(ADAPTERS),
     }
-
-
-def _has_token_file(env: Mapping[str, str]) -> bool:
-    """Say whether `hf auth login` left a token (huggingface_hub: constants.py, HF_TOKEN_PATH)."""
-    home = env.get("HF_HOME") or os.path.join(
-        env.get("XDG_CACHE_HOME") or os.path.join(env.get("HOME", "/"), ".cache"), "huggingface"
-    )
-    try:
-        return os.path.getsize(env.get("HF_TOKEN_PATH") or os.path.join(home, "token")) > 0
-    except (OSError, ValueError):
-        return False
 
 
 def names_in(folder: str) -> List[str]:

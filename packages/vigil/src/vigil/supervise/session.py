@@ -4,11 +4,12 @@ import msgspec
 
 from vigil.diagnosis.seen import Seen
 from vigil.engine_table import EngineTable
-from vigil.engines import address, asks_speculation, detect, detect_text, served_model, table
+from vigil.engines import address, asks_speculation, detect, detect_text, served_model
 from vigil.errors import UsageError
 from vigil.facts import AnyFact, LogGrew, MainStarted
 from vigil.plan import Plan
 from vigil.screen import hide_in_command
+from vigil.supervise.table import table_of
 from vigil.verdict import Asked, Effect, Expectation, State, Verdict, read_expectation, report, step
 
 
@@ -51,14 +52,6 @@ class Session:
         if found is not None and found.name != "generic":
             self.table = table_of(msgspec.structs.replace(self.plan, engine=found.name))
             self._fixed = True
-
-
-def table_of(plan: Plan) -> EngineTable:
-    """Return the table of the plan's engine: the one named, or the one that its command shows."""
-    found = table(plan.engine) if plan.engine else detect(plan.command)
-    if plan.health_path is not None:
-        found = msgspec.structs.replace(found, health_path=plan.health_path)
-    return msgspec.structs.replace(found, serves=False) if plan.job else found
 
 
 def asked_of(plan: Plan, engine: EngineTable, slowest_quiet_s: dict[str, float], expected_s: float | None) -> Asked:

@@ -4,6 +4,7 @@ import os
 from typing import Any
 from urllib.parse import urlsplit
 
+from vigil.attest.collect import order_of
 from vigil.engine_table import EngineTable
 from vigil.engines import TABLES
 from vigil.engines.address import HIGHEST_PORT
@@ -76,10 +77,12 @@ def watch_command(plan: Plan, state: State, table: EngineTable, life: str | None
 
 
 def attest_order(table: EngineTable, *, arguments: bool) -> dict[str, Any]:
-    """Return what an engine's processes are asked of themselves; its address too, where its `arguments` matter."""
-    order: dict[str, Any] = {"packages": table.imports_as, "marks": table.environment}
-    told = {"arguments": table.argument_classes, "roots": table.argument_roots, "paths": table.info_paths}
-    return {**order, **told} if arguments else order
+    """Return what an engine's processes are asked of themselves; its address too, where its `arguments` matter.
+
+    A start script hides its engine: of a program that is none as we know them, what any of them could tell is asked.
+    """
+    whole = order_of([table] if table.name != "generic" else list(TABLES.values()))
+    return {name: whole[name] for name in (whole if arguments else ("packages", "marks"))}
 
 
 def measure_command(table: EngineTable) -> dict[str, Any]:

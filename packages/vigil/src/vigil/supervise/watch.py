@@ -19,8 +19,7 @@ from vigil.errors import VigilError
 from vigil.facts import AnyFact, Lost, Refused, Ticked, Troubled
 from vigil.hosts import Reach, reach_of
 from vigil.plan import Plan
-from vigil.preflight import Report
-from vigil.preflight.finding import kinds
+from vigil.preflight.finding import Report, kinds
 from vigil.store import History
 from vigil.supervise import start
 from vigil.supervise.ahead import check

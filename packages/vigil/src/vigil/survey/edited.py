@@ -63,8 +63,9 @@ def edited_files(packages: Iterable[Package], prefix: str, budget: Budget) -> Di
 
 
 def _put(found: Dict[str, Dict[str, str]], package: Package, row: Row, told: str) -> None:
+    """Keep what was seen of a file: those that are gone come first, and must not take the room of those that differ."""
     of_it = found.setdefault(package.name, {})
-    if len(of_it) < MOST_TOLD:
+    if len(of_it) < (MOST_TOLD if told == "missing" else 2 * MOST_TOLD):
         of_it[row.name] = told
 
 

@@ -96,7 +96,7 @@ class _Walk:
         last, self._last = self._last, word
         assigned, name = _ASSIGNMENT.match(word), os.path.basename(word)
         if assigned is not None:
-            self._search = assigned.group(2) if assigned.group(1) == "PATH" else self._search
+            self._search = self._place.fill(assigned.group(2)) if assigned.group(1) == "PATH" else self._search
         elif last == "cd":
             self._place = Place(self._place.env, self._place.resolve(word))
         elif name == "uv" and "run" in following:

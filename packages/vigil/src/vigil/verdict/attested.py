@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from vigil.engine_table import EngineTable
 from vigil.facts import Attested, EditedFile, SpeculationMeasured
 from vigil.verdict.effects import Attest, MeasureSpeculation
-from vigil.verdict.expected import SILENT, judge_expectations
+from vigil.verdict.expected import SILENT, judge_expectations, unasked
 from vigil.verdict.state import Attestation, State
 from vigil.verdict.view import View
 from vigil.verdict.who import named
@@ -126,15 +126,16 @@ def _edited(seen: Attested) -> Iterable[str]:
 def _said(files: list[EditedFile], seen: Attested) -> str:
     by_path = {one.path: one for one in seen.files}
     told: dict[str, list[str]] = {}
+    none = "none of those that can be asked" if unasked(seen) else "none"
     for one in files:
         found = by_path.get(one.path)
         if found is not None:
             who = named(process for process in seen.processes if process.pid in found.pids)
         else:
-            who = "none" if one.name.endswith(MODULES) else ""
+            who = none if one.name.endswith(MODULES) else ""
         told.setdefault(who, []).append(one.name.rpartition("/")[2])
     parts = []
-    for who, names in sorted(told.items(), key=lambda item: (item[0] == "", item[0] == "none")):
+    for who, names in sorted(told.items(), key=lambda item: (item[0] == "", item[0] == none)):
         shown = ", ".join(names[:SHOWN_FILES]) + (
             f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
         )

@@ -1,13 +1,14 @@
 """What a user expects of a server beyond that it serves (`--expect`), and whether what was seen of it says so. Pure."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
-from vigil.facts import Arguments, Attested, AttestedProcess, SpeculationMeasured, Value
-from vigil.observer.redact import is_secret_name
+from vigil.facts import Attested, AttestedProcess, SpeculationMeasured
+from vigil.observer.redact import Redactor, is_secret_name
+from vigil.verdict.settings import parts_of, same_value, settings_named, shown_value
 from vigil.verdict.who import kind, named
 from vigil.verdict.words import Expected
 
@@ -15,7 +16,7 @@ ENOUGH_ACCEPTED = 1.05
 """Tokens a step of the target from which speculation counts as on and of use; 1 is none of the draft's."""
 SHOWN_VALUES = 3
 SILENT = "it did not answer"
-DRAFT = "speculative_config."
+NOTHING_LOADED = "it loaded nothing of the engine"
 FORMS = "module=NAME, file=PATH, class=NAME, arg.NAME=VALUE or speculation"
 
 
@@ -30,17 +31,27 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_expectation(text: str) -> Expectation:
     """Return what a text expects; raise `ValueError` with one line for what is no expectation."""
+    if not text.isprintable():
+        raise ValueError(f"{ascii(text)[:80]} is nothing that can be expected: it holds what cannot be printed")
     if text == "speculation":
         return Expectation(what="speculation", text=text)
     left, equals, right = text.partition("=")
-    if equals and right and left.startswith("arg.") and is_secret_name(left):
+    if equals and right and left.startswith("arg.") and _holds_secret(left, right):
         raise ValueError(f"{left[:80]}=...: a secret is never told, so nothing can be expected of it")
     if equals and right and left.startswith("arg.") and len(left) > len("arg."):
         return Expectation(what="arg", text=text, name=left[4:], value=right)
     for what in ("module", "file", "class"):
         if left == what and right:
             return Expectation(what=what, text=text, name=right)
-    raise ValueError(f"{text[:80]!r} is nothing that can be expected: give {FORMS}")
+    shown = f"{left}=..." if equals and _holds_secret(left, right) else text
+    raise ValueError(f"{shown[:80]!r} is nothing that can be expected: give {FORMS}")
+
+
+def _holds_secret(name: str, value: str) -> bool:
+    """Tell whether a value is one that nobody may see: by its name, by that of a part of it, or by its look."""
+    parts = parts_of(value) or {}
+    inner = any(_holds_secret(part, one) for part, one in parts.items())
+    return is_secret_name(name) or inner or Redactor().clean(value) != value
 
 
 def judge_expectations(
@@ -66,13 +77,14 @@ def _answered(seen: Attested) -> list[AttestedProcess]:
     return [one for one in seen.processes if not one.error]
 
 
-def _loaded(pids: set[int], seen: Attested) -> Judged:
-    """Judge who loaded something: of ranks of one kind all must have, or none of them."""
+def _loaded(pids: set[int], seen: Attested, name: str) -> Judged:
+    """Judge who loaded something: of ranks of one kind all must have, or none of them; where nobody has, tell what is instead."""
     answered = _answered(seen)
     have = [one for one in answered if one.pid in pids]
     lack = [one for one in answered if one.pid not in pids and kind(one) in {kind(other) for other in have}]
     if not have:
-        return _unless_silent(seen, f"loaded by none of {named(answered)}")
+        alike = ", ".join(seen.instead.get(name, ()))
+        return _unless_silent(seen, f"loaded by none of {named(answered)}{f', but {alike} is' if alike else ''}")
     if lack:
         return False, f"loaded by {named(have)}, and not by {named(lack)}"
     return True, f"loaded by {named(have)}"
@@ -80,7 +92,7 @@ def _loaded(pids: set[int], seen: Attested) -> Judged:
 
 def _module(wanted: Expectation, seen: Attested) -> Judged:
     pids = {pid for one in seen.files if wanted.name in one.modules for pid in one.pids}
-    return _loaded(pids, seen) if _answered(seen) else _on_stacks(pids, seen)
+    return _loaded(pids, seen, wanted.name) if _answered(seen) else _on_stacks(pids, seen)
 
 
 def _file(wanted: Expectation, seen: Attested) -> Judged:
@@ -88,12 +100,21 @@ def _file(wanted: Expectation, seen: Attested) -> Judged:
     if not _answered(seen):
         met, text = _on_stacks(set(found.pids) if found is not None else set(), seen)
         return None, f"{text}; whether as it is on disk now, cannot be told" if met else text
-    met, text = _loaded(set(found.pids) if found is not None else set(), seen)
+    if found is not None and not found.modules:
+        who = named(one for one in seen.processes if one.pid in found.pids)
+        return (
+            None,
+            f"read by {who}, and the file of none of its modules: its import failed, or it was run by other means",
+        )
+    met, text = _loaded(set(found.pids) if found is not None else set(), seen, wanted.name)
     if found is not None and found.stale:
         old = [one for one in seen.processes if one.pid in found.stale]
         return False, f"{named(old)} loaded it before it changed on disk: restart the server to run what is there now"
     if met and found is not None and found.unsure:
-        return None, f"{text}; whether it is as it was then cannot be told of a compiled file"
+        return (
+            None,
+            f"{text}; it was touched since the server began, and whether it is as it was then cannot be told of such a file",
+        )
     return met, text
 
 
@@ -109,7 +130,10 @@ def _class(wanted: Expectation, seen: Attested) -> Judged:
         return _unless_silent(seen, f"defined in none of {named(_answered(seen))}")
     text = f"no instance of it was found in {named(one for one in seen.processes if one.pid in defined)}, which know it"
     if any(one.frozen for one in told if one.defined):
-        return None, f"{text}; some of their objects are kept from the collector (gc.freeze) and could not be listed"
+        return (
+            None,
+            f"{text}; not all of their objects could be listed (gc.freeze, too many, or of a kind that is not tracked)",
+        )
     return False, text
 
 
@@ -120,9 +144,17 @@ def _on_stacks(pids: set[int], seen: Attested) -> Judged:
 
 
 def _unless_silent(seen: Attested, text: str) -> Judged:
-    """Judge that something is nowhere, where everybody answered; a process that did not may have it."""
+    """Judge that something is nowhere, where everybody answered; a process that did not, or could not be asked, may have it."""
     silent = [one for one in seen.processes if one.error.startswith(SILENT)]
-    return (None, f"{text}; {named(silent)} did not answer in time") if silent else (False, text)
+    if silent:
+        return None, f"{text}; {named(silent)} did not answer in time"
+    deaf = unasked(seen)
+    return (None, f"{text}; {named(deaf)} cannot be asked: {deaf[0].error}") if deaf else (False, text)
+
+
+def unasked(seen: Attested) -> list[AttestedProcess]:
+    """Return the processes that may run anything: those that said nothing, but not those that never loaded the engine."""
+    return [one for one in seen.processes if one.error and one.error != NOTHING_LOADED]
 
 
 def _nobody(seen: Attested) -> str:
@@ -133,6 +165,9 @@ def _nobody(seen: Attested) -> str:
 
 
 def _arg(wanted: Expectation, seen: Attested) -> Judged:
+    parts = parts_of(wanted.value)
+    if parts is not None:
+        return _parts(wanted, parts, seen)
     sources = [one for one in (*seen.arguments, *([seen.served] if seen.served else [])) if one.values]
     if not sources:
         why = seen.served.error if seen.served is not None else ""
@@ -148,41 +183,14 @@ def _arg(wanted: Expectation, seen: Attested) -> Judged:
     return None, f"no setting is called {wanted.name} ({', '.join(one.source for one in sources)})"
 
 
-def settings_named(arguments: Arguments, name: str) -> dict[str, Value]:
-    """Return the settings of that name: whole, else those whose last parts it is, the least nested ones.
-
-    A draft model has a configuration of its own: its settings count where there are no others, or its own were asked for.
-    """
-    plain = plain_name(name)
-    known = {key: plain_name(key) for key in arguments.values}
-    found = [key for key, one in known.items() if one == plain]
-    found = found or [key for key, one in known.items() if one.endswith(f".{plain}")]
-    own = [key for key in found if not known[key].startswith(DRAFT)]
-    depth = min((known[key].count(".") for key in own or found), default=0)
-    return {key: arguments.values[key] for key in own or found if known[key].count(".") == depth}
-
-
-def plain_name(name: str) -> str:
-    """Return a flag's or a setting's name as they are compared: `--max-model-len` is `max_model_len`."""
-    return name.lstrip("-").replace("-", "_").lower()
-
-
-def same_value(asked: str, value: Value) -> bool:
-    """Tell whether a setting has the value that a text asks for: numbers and words as such, the rest letter by letter."""
-    if value is None or isinstance(value, bool):
-        words = {None: {"none", "null"}, True: {"true", "1", "yes", "on"}, False: {"false", "0", "no", "off"}}
-        return asked.strip().lower() in words[value]
-    if isinstance(value, int | float):
-        try:
-            return math.isclose(float(asked), value, rel_tol=1e-9)
-        except ValueError:
-            return False
-    return asked == value or asked.removeprefix("torch.").lower() == value.removeprefix("torch.").lower()
-
-
-def shown_value(value: Value) -> str:
-    """Return a setting as it is shown."""
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+def _parts(wanted: Expectation, parts: dict[str, str], seen: Attested) -> Judged:
+    """Judge an object by its parts, which the engine's settings are told in: one that is not so is told, else all."""
+    judged = [
+        _arg(structs.replace(wanted, name=f"{wanted.name}.{name}", value=value), seen) for name, value in parts.items()
+    ]
+    mets = {met for met, _ in judged}
+    worst = False if False in mets else None if None in mets else True
+    return worst, "; ".join(text for met, text in judged if met is worst)
 
 
 def speculation(measured: SpeculationMeasured | None) -> Judged:
@@ -196,6 +204,8 @@ def speculation(measured: SpeculationMeasured | None) -> Judged:
     proposed = sum(one.proposed or 0 for one in measured.answers)
     if not measured.source:
         return None, "nothing of its answers tells of drafts"
+    if not steps and not proposed and not tokens:
+        return None, f"no token was made, by {measured.source}"
     if not steps and not proposed:
         return False, f"off: {tokens} tokens were made, and nothing was drafted for them, by {measured.source}"
     if not steps:

@@ -1,0 +1,43 @@
+"""The real comparisons in the page on measuring, from what bench/comparisons.py kept."""
+
+from pathlib import Path
+
+import msgspec
+
+from generators.markdown import block
+from vigil.bench.report import Report, report
+from vigil.cli.telling import text_of
+
+DOCS = Path(__file__).parents[1]
+FOLDER = DOCS / "results" / "comparisons"
+TITLES = {
+    "llama": "llama-server on the CPU, without and with n-gram drafts",
+    "vllm": "vLLM on the CPU, without and with n-gram drafts",
+    "h200": "SGLang on an H200: off, n-gram, and EAGLE-3 with a random draft",
+    "random": "The same at temperature 1, where nothing can be foretold",
+}
+WORDS = {
+    "llama": """One core of two for the server, made prompts. An n-gram table brings many tokens at once where a text
+repeats itself, and nothing else: *drafted* says which share of all tokens came so.""",
+    "vllm": """One core of two for the engine, made prompts. A small model at temperature 0 soon repeats itself, which is
+what an n-gram method lives on: *drafted* says which share of all tokens came from drafts.""",
+    "h200": """A model of 7.76B parameters with dummy weights. `eagle3` is pure cost: its draft, of the width of an 8B's,
+is random, and nothing of it is accepted. Such a model repeats itself, which an n-gram table knows by heart:
+*accept* says how much.""",
+    "random": """Tokens drawn at random are in no n-gram table: this is what its drafts cost where nothing of them is
+accepted.""",
+}
+
+
+def parts() -> dict[str, dict[str, str]]:
+    """Return the part of the page by its name."""
+    found = [_section(name) for name in TITLES if (FOLDER / f"{name}.json").exists()]
+    return {"bench.md": {"comparisons": "\n\n".join(found)}}
+
+
+def _section(name: str) -> str:
+    title, words = TITLES[name], WORDS[name]
+    kept = msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Report)
+    told = text_of(report(kept.meta, kept.rows, kept.servers))
+    alt = f"{title}: throughput and speed for one user against concurrency, all arms with their intervals"
+    return f"### {title}\n\n{words}\n\n{block(told, 'text')}\n\n![{alt}](pictures/compare-{name}.svg)"
