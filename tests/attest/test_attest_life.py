@@ -100,7 +100,9 @@ def test_expectations_that_are_met_leave_it_ready_with_the_proof(place: Place) -
     )
     code, verdict = place.up(*(word for one in wanted for word in ("--expect", one)))
 
-    assert (code, verdict["verdict"]) == (READY, "ready"), verdict
+    assert (code, verdict["verdict"]) == (READY, "ready"), [
+        verdict[name] for name in ("reason", "expectations", "warnings")
+    ]
     assert [one["met"] for one in verdict["expectations"]] == [True] * 5
     assert "on: 3.20 tokens a step" in verdict["expectations"][4]["found"]
 

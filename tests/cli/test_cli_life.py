@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from vigil_cli import COMMAND, Running, Vigil, alive, until
 
-SLOW = ("--load", "1.5s", "--warmup", "0s")
+SLOW = ("--load", "4s", "--warmup", "0s")  # still loading when it is signalled, on a busy machine too
 QUICK = ("--load", "0.1s", "--warmup", "0s")
 
 

@@ -12,6 +12,7 @@ from vigil.bench.steady import steady_from
 
 LOOK_S = 0.25
 LEAST_ANSWERS = 5
+GENERATIONS = 2  # as many requests again as were open: one generation of them is one wave, wherever it is cut off
 HOPELESS_S = 5.0
 HOPELESS_TRIES = 8
 
@@ -128,7 +129,7 @@ class Drive:
         if known_s - self.from_s < self.settings.seconds:
             return False
         ended = sum(1 for one in self.replies if one.failure is None and one.ended_s >= self.from_s)
-        wanted = self.point.value if self.point.kind == "concurrency" else 0
+        wanted = GENERATIONS * self.point.value if self.point.kind == "concurrency" else 0
         return ended >= max(LEAST_ANSWERS, wanted)
 
     def _hopeless(self) -> str | None:
