@@ -10,7 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
 
-from ..survey.edited import read_record
+from ..survey.edited import Row, read_record
 from ..survey.interpreter import Program, elsewhere, find
 from ..survey.packages import Package, Python, python_of
 from . import parser_kept
@@ -142,16 +142,12 @@ def _edited(engine: Engine, prefix: str, paths: List[str]) -> List[str]:
         return []
     package = Package(engine.name, engine.version or "", engine.site, engine.info)
     wanted = {os.path.join(os.path.realpath(engine.folder), path): path for path in paths}
-    return [
-        wanted[row.path]
-        for row in read_record(package, prefix)
-        if row.path in wanted and _differs(row.path, row.sha256)
-    ]
+    return [wanted[row.path] for row in read_record(package, prefix) if row.path in wanted and _differs(row)]
 
 
-def _differs(path: str, sha256: bytes) -> bool:
-    found = text_of(path)
-    return found is not None and parser_kept.sha256(found) != sha256
+def _differs(row: Row) -> bool:
+    found = text_of(row.path)
+    return found is not None and not row.holds(parser_kept.sha256(found))
 
 
 def _broken(told: Dict[str, Any], reading: Reading, engine: Engine, prefix: str) -> Dict[str, Any]:

@@ -6,7 +6,6 @@ thousand files cost ten thousand looks and a few reads.
 
 import base64
 import csv
-import hashlib
 import os
 import stat
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional
@@ -18,16 +17,21 @@ RECORD_BYTES = 32 << 20
 MOST_ROWS = 200000
 MOST_TOLD = 200
 LARGEST_READ = 32 << 20
+DIGEST_CHARS = 43  # of a SHA-256 in base64, without the filling
 INSTALL_S = 2.0  # an installer writes RECORD last, give or take the grain of a file system's clock
 
 
 class Row(NamedTuple):
-    """A file as RECORD has it: where it lies, its SHA-256, its size (None: not said)."""
+    """A file as RECORD has it: where it lies, its SHA-256 in base64 as it is written there, its size (None: not said)."""
 
     name: str
     path: str
-    sha256: bytes
+    digest: str
     size: Optional[int]
+
+    def holds(self, sha256: bytes) -> bool:
+        """Tell whether this is the hash that RECORD has."""
+        return base64.urlsafe_b64encode(sha256).rstrip(b"=").decode() == self.digest
 
 
 def edited_files(packages: Iterable[Package], prefix: str, budget: Budget) -> Dict[str, Any]:
@@ -99,7 +103,7 @@ def _compared(row: Row, budget: Budget) -> Optional[str]:
     """Return what a file holds where that differs from RECORD, else None."""
     found = whole_sha256(row.path, LARGEST_READ, budget)
     if found is not None:
-        return None if found == row.sha256 else found.hex()[:16]
+        return None if row.holds(found) else found.hex()[:16]
     try:
         size = os.stat(row.path).st_size
     except OSError:
@@ -132,13 +136,10 @@ def read_record(package: Package, prefix: str) -> Iterator[Row]:
 def _row(fields: List[str], site: str) -> Optional[Row]:
     if len(fields) < 2 or not fields[1].startswith("sha256=") or "\0" in fields[0]:  # noqa: PLR2004 - path, hash, size
         return None
-    value = fields[1][7:]
-    try:
-        sha256 = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
-    except ValueError:
-        return None
-    if len(sha256) != hashlib.sha256().digest_size:
+    name, digest = fields[0], fields[1][7:].rstrip("=")
+    if len(digest) != DIGEST_CHARS:
         return None
     size = fields[2] if len(fields) > 2 else ""  # noqa: PLR2004
     known = int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None  # noqa: PLR2004
-    return Row(fields[0], os.path.normpath(os.path.join(site, fields[0])), sha256, known)
+    path = os.path.join(site, name)
+    return Row(name, os.path.normpath(path) if "./" in name or "//" in name else path, digest, known)
