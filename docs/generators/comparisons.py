@@ -24,7 +24,7 @@ what an n-gram method lives on: *drafted* says which share of all tokens came fr
     "h200": """A model of 7.76B parameters with dummy weights. `eagle3` is pure cost: its draft, of the width of an 8B's,
 is random, and nothing of it is accepted. Such a model repeats itself, which an n-gram table knows by heart:
 *accept* says how much. A prompt takes 39 ms here (there are no graphs for it), in which all others wait: how the requests fall
-together is another in each round, and moves the throughput by up to two times. Such intervals ask for longer rounds.""",
+together is another in each round, and moves the throughput by up to 1.75 times. Such intervals ask for longer rounds.""",
     "waves": """The same servers, 256 requests at each load, which begin together (`--requests 256`): prompts are read
 together, too, and what is left is what a step costs.""",
 }
