@@ -2,13 +2,13 @@
 
 import pytest
 
-from vigil import facts
+from vigil import fact_parts, facts
 from vigil.attest.arguments import table_of_arguments
 from vigil.engines import table
 
 
-def state_of(command: str, values: dict[str, facts.Value], engine: str) -> dict[str, str]:
-    seen = facts.Attested(at_s=0.0, arguments=(facts.Arguments(source="S", values=values),))
+def state_of(command: str, values: dict[str, fact_parts.Value], engine: str) -> dict[str, str]:
+    seen = facts.Attested(at_s=0.0, arguments=(fact_parts.Arguments(source="S", values=values),))
     return {row.flag: row.state for row in table_of_arguments(command.split(), table(engine), seen)}
 
 

@@ -2,7 +2,8 @@
 
 from vigil.attest.arguments import table_of_arguments
 from vigil.engines import table
-from vigil.facts import Arguments, Attested
+from vigil.fact_parts import Arguments
+from vigil.facts import Attested
 
 PROPS = Arguments(source="/props", values={"total_slots": 4, "model_path": "m.gguf"})
 

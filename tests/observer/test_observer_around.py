@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from test_observer_attempts import write_life
 
-from vigil import facts
+from vigil import fact_parts, facts
 from vigil.observer import holders
 from vigil.observer.gpu import Gpu, tell
 from vigil.observer.holders import Holders
@@ -142,7 +142,9 @@ def test_kill_of_a_stranger_is_not_called_ours(watching: Any, start: Any, python
 
 def test_room_is_told_of_each_file_system_once(tiny: Path, tmp_path: Path) -> None:
     (tiny / "model").mkdir()
-    rooms = [msgspec.convert(one, facts.Room) for one in see_rooms([str(tiny / "model"), str(tiny), str(tmp_path)])]
+    rooms = [
+        msgspec.convert(one, fact_parts.Room) for one in see_rooms([str(tiny / "model"), str(tiny), str(tmp_path)])
+    ]
     assert rooms[0].path == str(tiny)
     assert rooms[0].places == (str(tiny / "model"), str(tiny))
     assert (rooms[0].total_bytes, len(rooms)) == (1 << 20, 2)
@@ -257,7 +259,7 @@ def test_port_of_nobody_has_no_holder() -> None:
 def test_gpu_memory_is_told_by_holder_and_ours_is_marked() -> None:
     ours, other = os.getpid(), os.getppid()
     gpu = Gpu("H200", (900, 1000), [Share(ours, 100), Share(other, 700), Share(1 << 31, None)], 0.5)
-    (told,) = [msgspec.convert(one, facts.GpuMemory) for one in tell([gpu], frozenset({ours}), Holders().tell)]
+    (told,) = [msgspec.convert(one, fact_parts.GpuMemory) for one in tell([gpu], frozenset({ours}), Holders().tell)]
     assert (told.index, told.used_bytes, told.total_bytes) == (0, 900, 1000)
     assert [(one.pid, one.ours, one.used_bytes) for one in told.holders] == [
         (other, False, 700), (ours, True, 100), (1 << 31, False, None),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vigil import facts
+from vigil import fact_parts, facts
 from vigil.observer.stacks import dump, find_tool, read_dump
 
 STUCK = "import time\ndef load_weights():\n    time.sleep(600)\nload_weights()\n"
@@ -16,7 +16,7 @@ def test_stack_of_a_python_process_is_seen(watching: Any, start: Any, python: st
     watching.watch(pid=process.pid)
     watching.wait(facts.MainStarted)
 
-    def stack() -> facts.ProcessStack | None:
+    def stack() -> fact_parts.ProcessStack | None:
         watching.do("stacks")
         seen = watching.wait(facts.StacksSeen, after=next(iter(reversed(watching.all(facts.StacksSeen))), None))
         frames = seen.stacks[0].frames if seen.stacks else ()

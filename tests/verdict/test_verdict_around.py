@@ -4,7 +4,7 @@ from typing import Any
 
 from transcripts import NO_MODULE, SGLANG_LOADS, Transcript
 
-from vigil import facts
+from vigil import fact_parts, facts
 
 OOM = "Memory cgroup out of memory: Killed process {pid} (python) total-vm:9kB, anon-rss:8kB, UID:0"
 LOST_CARD = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
@@ -15,16 +15,16 @@ TAKEN = "OSError: [Errno 98] Address already in use"
 MIB, GIB = 1 << 20, 1 << 30
 
 
-def oom(pid: int = 100, ago_s: float = 0.0, *, ours: bool | None = True) -> facts.KernelLine:
-    return facts.KernelLine(what="oom_kill", text=OOM.format(pid=pid), ago_s=ago_s, pid=pid, ours=ours)
+def oom(pid: int = 100, ago_s: float = 0.0, *, ours: bool | None = True) -> fact_parts.KernelLine:
+    return fact_parts.KernelLine(what="oom_kill", text=OOM.format(pid=pid), ago_s=ago_s, pid=pid, ours=ours)
 
 
-def xid(text: str, pid: int | None = None, *, ours: bool | None = None) -> facts.KernelLine:
-    return facts.KernelLine(what="xid", text=text, ago_s=0.2, pid=pid, ours=ours)
+def xid(text: str, pid: int | None = None, *, ours: bool | None = None) -> fact_parts.KernelLine:
+    return fact_parts.KernelLine(what="xid", text=text, ago_s=0.2, pid=pid, ours=ours)
 
 
-def room(path: str, free: int, total: int, **more: Any) -> facts.Room:
-    return facts.Room(path=path, free_bytes=free, total_bytes=total, **more)
+def room(path: str, free: int, total: int, **more: Any) -> fact_parts.Room:
+    return fact_parts.Room(path=path, free_bytes=free, total_bytes=total, **more)
 
 
 class Story(Transcript):
@@ -34,19 +34,19 @@ class Story(Transcript):
         super().__init__()
         self.launched().main(0.2).log(1.0, SGLANG_LOADS, *lines)
 
-    def kernel(self, *lines: facts.KernelLine, at_s: float = 6.0) -> "Story":
+    def kernel(self, *lines: fact_parts.KernelLine, at_s: float = 6.0) -> "Story":
         self.take(facts.KernelSaid(at_s=at_s, lines=lines))
         return self
 
-    def rooms(self, *rooms: facts.Room) -> "Story":
+    def rooms(self, *rooms: fact_parts.Room) -> "Story":
         self.take(facts.RoomSeen(at_s=6.0, rooms=rooms))
         return self
 
-    def held(self, *holders: facts.Holder, at_s: float = 2.0) -> "Story":
+    def held(self, *holders: fact_parts.Holder, at_s: float = 2.0) -> "Story":
         self.take(facts.PortHeld(at_s=at_s, port=30000, holders=holders))
         return self
 
-    def gpus(self, *gpus: facts.GpuMemory) -> "Story":
+    def gpus(self, *gpus: fact_parts.GpuMemory) -> "Story":
         self.take(facts.GpusSeen(at_s=6.0, gpus=gpus))
         return self
 
@@ -133,7 +133,7 @@ def test_gpu_that_fell_off_the_bus_explains_an_abort() -> None:
 
 
 def test_gpu_error_of_yesterday_explains_nothing_today() -> None:
-    old = facts.KernelLine(what="xid", text=LOST_CARD, ago_s=86_400.0)
+    old = fact_parts.KernelLine(what="xid", text=LOST_CARD, ago_s=86_400.0)
     assert Story().kernel(old).dies(signal=6).code == "SIG001"
 
 
@@ -209,7 +209,7 @@ def test_room_that_is_left_is_not_told_beside_another_cause() -> None:
 
 # --- holders
 
-SQUATTER = facts.Holder(pid=123, name="python", argv=("python", "-m", "x"), uid=1000, server="s2")
+SQUATTER = fact_parts.Holder(pid=123, name="python", argv=("python", "-m", "x"), uid=1000, server="s2")
 
 
 def test_holder_of_a_taken_port_is_told() -> None:
@@ -219,7 +219,7 @@ def test_holder_of_a_taken_port_is_told() -> None:
 
 
 def test_holder_that_cannot_be_seen_is_told_by_its_user() -> None:
-    story = Story(TAKEN).held(facts.Holder(uid=1000)).port(2.0, "foreign", None).dies(code=1)
+    story = Story(TAKEN).held(fact_parts.Holder(uid=1000)).port(2.0, "foreign", None).dies(code=1)
     assert story.told == ["port 30000 is held by a process of uid 1000 that cannot be seen from here"]
 
 
@@ -240,10 +240,10 @@ def test_server_whose_port_another_holds_says_who_it_is() -> None:
 
 def test_gpu_memory_held_by_others_is_told_where_it_ran_out() -> None:
     holders = (
-        facts.Holder(pid=123, argv=SQUATTER.argv, uid=1000, server="s2", used_bytes=120 * GIB),
-        facts.Holder(pid=100, ours=True, used_bytes=10 * GIB),
+        fact_parts.Holder(pid=123, argv=SQUATTER.argv, uid=1000, server="s2", used_bytes=120 * GIB),
+        fact_parts.Holder(pid=100, ours=True, used_bytes=10 * GIB),
     )
-    gpu = facts.GpuMemory(index=0, name="H200", used_bytes=130 * GIB, total_bytes=140 * GIB, holders=holders)
+    gpu = fact_parts.GpuMemory(index=0, name="H200", used_bytes=130 * GIB, total_bytes=140 * GIB, holders=holders)
     by_whom = "120.0 GiB by pid 123 (python -m x), uid 1000, which vigil started as s2; 10.0 GiB by this server"
     assert Story(CUDA_OOM).gpus(gpu).dies(code=1).told == [f"GPU 0 (H200): 130.0 GiB of 140.0 GiB in use: {by_whom}"]
     assert Story(NO_MODULE).gpus(gpu).dies(code=1).told == []

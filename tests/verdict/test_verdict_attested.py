@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from transcripts import SGLANG, Transcript
 
-from vigil import facts
+from vigil import fact_parts, facts
 from vigil.verdict import Attest, MeasureSpeculation, Word, read_expectation
 
 HOME = "/venv/lib/python3.11/site-packages"
@@ -15,24 +15,25 @@ RANKS = tuple(range(8))
 PIDS = tuple(100 + rank for rank in RANKS)
 
 
-def schedulers(**errors: str) -> tuple[facts.AttestedProcess, ...]:
-    main = facts.AttestedProcess(pid=90, title="python -m sglang.launch_server")
+def schedulers(**errors: str) -> tuple[fact_parts.AttestedProcess, ...]:
+    main = fact_parts.AttestedProcess(pid=90, title="python -m sglang.launch_server")
     ranks = [
-        facts.AttestedProcess(pid=100 + n, title=f"sglang::scheduler_TP{n}", error=errors.get(f"tp{n}", ""))
+        fact_parts.AttestedProcess(pid=100 + n, title=f"sglang::scheduler_TP{n}", error=errors.get(f"tp{n}", ""))
         for n in RANKS
     ]
     return (main, *ranks)
 
 
-def edited(*names: str) -> tuple[facts.EditedFile, ...]:
+def edited(*names: str) -> tuple[fact_parts.EditedFile, ...]:
     return tuple(
-        facts.EditedFile(package="sglang", name=name, how="abc", site=HOME, path=f"{HOME}/{name}") for name in names
+        fact_parts.EditedFile(package="sglang", name=name, how="abc", site=HOME, path=f"{HOME}/{name}")
+        for name in names
     )
 
 
-def loaded(name: str, pids: tuple[int, ...] = PIDS, **more: Any) -> facts.LoadedFile:
+def loaded(name: str, pids: tuple[int, ...] = PIDS, **more: Any) -> fact_parts.LoadedFile:
     module = name.removesuffix(".py").replace("/", ".")
-    return facts.LoadedFile(path=f"{HOME}/{name}", modules=(module,), pids=pids, **more)
+    return fact_parts.LoadedFile(path=f"{HOME}/{name}", modules=(module,), pids=pids, **more)
 
 
 def served(*expect: str, attester: bool = True) -> Transcript:
@@ -113,7 +114,7 @@ def test_edited_data_file_is_no_module_and_nobody_is_said_to_skip_it() -> None:
 
 
 def test_edits_are_told_without_readers_where_no_process_answers() -> None:
-    silent = (facts.AttestedProcess(pid=90, title="python", error="it loaded nothing of the engine"),)
+    silent = (fact_parts.AttestedProcess(pid=90, title="python", error="it loaded nothing of the engine"),)
     play = served().take(told(processes=silent, edited=edited(EAGLE)))
 
     assert "not known" in play.verdict.warnings[0]
@@ -121,7 +122,7 @@ def test_edits_are_told_without_readers_where_no_process_answers() -> None:
 
 
 def test_package_that_is_loaded_from_elsewhere_is_told_in_place_of_its_edits() -> None:
-    stray = facts.Stray(package="sglang", site=HOME, loaded_from="/checkout/python/sglang")
+    stray = fact_parts.Stray(package="sglang", site=HOME, loaded_from="/checkout/python/sglang")
     play = served().take(told(edited=edited(EAGLE), strays=(stray,)))
 
     (warning,) = play.verdict.warnings
@@ -151,7 +152,7 @@ def test_rank_that_does_not_answer_is_named() -> None:
 
 # --- expectations
 
-ARGUMENTS = facts.Arguments(
+ARGUMENTS = fact_parts.Arguments(
     source="ServerArgs, here",
     pids=PIDS,
     values={
@@ -196,13 +197,18 @@ ARGUMENTS = facts.Arguments(
         ("file=/x/other.py", {}, False, "loaded by none of"),
         (
             "class=C",
-            {"classes": (facts.LiveClass(name="C", pid=101, defined=True, alive=1),)},
+            {"classes": (fact_parts.LiveClass(name="C", pid=101, defined=True, alive=1),)},
             True,
             "alive in scheduler_TP1",
         ),
-        ("class=C", {"classes": (facts.LiveClass(name="C", pid=101, defined=True),)}, False, "no instance"),
-        ("class=C", {"classes": (facts.LiveClass(name="C", pid=101, defined=True, frozen=True),)}, None, "gc.freeze"),
-        ("class=C", {"classes": (facts.LiveClass(name="C", pid=101),)}, False, "defined in none"),
+        ("class=C", {"classes": (fact_parts.LiveClass(name="C", pid=101, defined=True),)}, False, "no instance"),
+        (
+            "class=C",
+            {"classes": (fact_parts.LiveClass(name="C", pid=101, defined=True, frozen=True),)},
+            None,
+            "gc.freeze",
+        ),
+        ("class=C", {"classes": (fact_parts.LiveClass(name="C", pid=101),)}, False, "defined in none"),
         ("arg.max-running-requests=48", {"arguments": (ARGUMENTS,)}, True, "max_running_requests is 48"),
         ("arg.max_running_requests=256", {"arguments": (ARGUMENTS,)}, False, "max_running_requests is 48"),
         ("arg.dtype=bfloat16", {"arguments": (ARGUMENTS,)}, True, "a.dtype is torch.bfloat16"),
@@ -210,8 +216,13 @@ ARGUMENTS = facts.Arguments(
         ("arg.draft=none", {"arguments": (ARGUMENTS,)}, True, "is none"),
         ("arg.ratio=.50", {"arguments": (ARGUMENTS,)}, True, "is 0.5"),
         ("arg.unheard_of=1", {"arguments": (ARGUMENTS,)}, None, "no setting is called"),
-        ("arg.x=1", {"served": facts.Arguments(error="/server_info: 404")}, None, "/server_info: 404"),
-        ("arg.x=1", {"served": facts.Arguments(source="/server_info", values={"x": 1})}, True, "x is 1 (/server_info)"),
+        ("arg.x=1", {"served": fact_parts.Arguments(error="/server_info: 404")}, None, "/server_info: 404"),
+        (
+            "arg.x=1",
+            {"served": fact_parts.Arguments(source="/server_info", values={"x": 1})},
+            True,
+            "x is 1 (/server_info)",
+        ),
     ],
 )
 def test_expectation_comes_to(expect: str, fields: dict[str, Any], met: bool | None, found: str) -> None:  # noqa: FBT001
@@ -251,7 +262,7 @@ def test_speculation_is_on_useless_off_or_not_to_be_told(
     found: str,
 ) -> None:
     play = served("speculation", attester=False)
-    drafted = tuple(facts.Drafted(tokens=tokens, steps=steps) for tokens, steps in answers)
+    drafted = tuple(fact_parts.Drafted(tokens=tokens, steps=steps) for tokens, steps in answers)
     play.take(facts.SpeculationMeasured(at_s=9.0, answers=drafted, source=source, error=error))
     (judged,) = play.verdict.expectations
 
@@ -276,7 +287,7 @@ def test_module_that_nothing_loaded_is_told_with_what_is_loaded_instead() -> Non
     assert play.verdict.expectations[0].found.endswith(", but a.worker_v2 is")
 
 
-HELPER = facts.AttestedProcess(pid=300, title="python -m helper", error="it loaded nothing of the engine")
+HELPER = fact_parts.AttestedProcess(pid=300, title="python -m helper", error="it loaded nothing of the engine")
 
 
 @pytest.mark.parametrize(
@@ -284,7 +295,7 @@ HELPER = facts.AttestedProcess(pid=300, title="python -m helper", error="it load
 )
 def test_what_a_process_may_have_that_cannot_be_asked_is_not_known_to_be_nowhere(error: str) -> None:
     """As of workers that Ray starts with an environment of its own."""
-    worker = facts.AttestedProcess(pid=301, title="ray::RayWorker", error=error)
+    worker = fact_parts.AttestedProcess(pid=301, title="ray::RayWorker", error=error)
     play = served("module=a.b", "class=C").take(told(processes=(*schedulers(), HELPER, worker), edited=edited(OLD)))
 
     assert [one.met for one in play.verdict.expectations] == [None, None]
@@ -299,14 +310,14 @@ def test_helper_that_never_loaded_the_engine_leaves_no_doubt() -> None:
 
 
 def test_file_that_was_read_and_became_no_module_is_not_said_to_run() -> None:
-    read = facts.LoadedFile(path="/x/a.py", pids=PIDS, asked=("/x/a.py",))
+    read = fact_parts.LoadedFile(path="/x/a.py", pids=PIDS, asked=("/x/a.py",))
     play = served("file=/x/a.py").take(told(files=(read,)))
 
     assert play.verdict.expectations[0].met is None
     assert "its import failed" in play.verdict.expectations[0].found
 
 
-SETTINGS = facts.Arguments(
+SETTINGS = fact_parts.Arguments(
     source="VllmConfig",
     values={
         "model": "/models/Llama",
@@ -348,7 +359,7 @@ def test_value_is_compared_as_what_it_is(asked: str, met: bool | None) -> None: 
 
 def test_answers_without_a_token_do_not_say_that_speculation_is_off() -> None:
     play = served("speculation", attester=False)
-    play.take(facts.SpeculationMeasured(at_s=9.0, answers=(facts.Drafted(tokens=0),), source="/generate"))
+    play.take(facts.SpeculationMeasured(at_s=9.0, answers=(fact_parts.Drafted(tokens=0),), source="/generate"))
 
     assert play.verdict.expectations[0].met is None
 

@@ -2,7 +2,7 @@
 
 from transcripts import LLAMA, SGLANG_BANNER, SGLANG_LOADS, Transcript, patient
 
-from vigil.facts import ProcessStack
+from vigil.fact_parts import ProcessStack
 from vigil.verdict import DumpStacks
 
 ALL_REDUCE = (

@@ -17,7 +17,7 @@ from transcripts import (
     Transcript,
 )
 
-from vigil import facts
+from vigil import fact_parts, facts
 from vigil.verdict import Asked, State, report, step
 
 TIMES = st.floats(0, 3000, allow_nan=False)
@@ -46,17 +46,17 @@ BYTES = st.integers(0, 10**9)
 OWNER = st.sampled_from(["ours", "adopted", "foreign", "unknown"])
 PROBE = st.sampled_from(["models", "health", "x"])
 YES = st.booleans()
-HOLDERS = st.lists(st.builds(facts.Holder, pid=COUNT, ours=YES, used_bytes=COUNT), max_size=2).map(tuple)
-GPUS = st.tuples(st.builds(facts.GpuMemory, index=st.just(0), used_bytes=COUNT, holders=HOLDERS))
+HOLDERS = st.lists(st.builds(fact_parts.Holder, pid=COUNT, ours=YES, used_bytes=COUNT), max_size=2).map(tuple)
+GPUS = st.tuples(st.builds(fact_parts.GpuMemory, index=st.just(0), used_bytes=COUNT, holders=HOLDERS))
 ROOMS = st.lists(
     st.builds(
-        facts.Room, path=st.sampled_from(["/", "/dev/shm"]), total_bytes=BYTES, free_bytes=BYTES, free_files=COUNT
+        fact_parts.Room, path=st.sampled_from(["/", "/dev/shm"]), total_bytes=BYTES, free_bytes=BYTES, free_files=COUNT
     ),
     max_size=2,
 ).map(tuple)
 KERNEL = st.lists(
     st.builds(
-        facts.KernelLine,
+        fact_parts.KernelLine,
         what=st.sampled_from(["oom_kill", "xid"]),
         text=TEXTS | st.just("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."),
         ago_s=TIMES,
@@ -97,7 +97,9 @@ FACTS = st.one_of(
     one(facts.PortHeld, port=1, holders=HOLDERS),
     one(
         facts.GpusSeen,
-        gpus=st.builds(facts.GpuMemory, index=st.just(0), used_bytes=COUNT, holders=HOLDERS).map(lambda gpu: (gpu,)),
+        gpus=st.builds(fact_parts.GpuMemory, index=st.just(0), used_bytes=COUNT, holders=HOLDERS).map(
+            lambda gpu: (gpu,)
+        ),
     ),
     one(facts.StopAsked, by="eve"),
     one(facts.Troubled, what=st.text(max_size=5)),

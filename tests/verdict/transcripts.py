@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from vigil import facts
+from vigil import fact_parts, facts
 from vigil.engine_table import EngineTable
 from vigil.engines import TABLES
 from vigil.policy import Policy
@@ -126,7 +126,7 @@ class Transcript:
         fact = facts.Sampled(at_s=at_s, cpu_s=cpu, io_bytes=io, rss_bytes=rss, processes=3, gpu_bytes=gpu)
         return self.take(fact)
 
-    def stacks(self, at_s: float, *stacks: facts.ProcessStack, error: str = "") -> "Transcript":
+    def stacks(self, at_s: float, *stacks: fact_parts.ProcessStack, error: str = "") -> "Transcript":
         return self.take(facts.StacksSeen(at_s=at_s, stacks=stacks, error=error))
 
     def child_died(self, at_s: float, *, worker: bool, pid: int = 200, **more: Any) -> "Transcript":

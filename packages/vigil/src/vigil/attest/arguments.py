@@ -9,7 +9,8 @@ import msgspec
 from vigil.changes.asked import flags_of
 from vigil.engine_table import EngineTable
 from vigil.engines import find
-from vigil.facts import Arguments, Attested, Value
+from vigil.fact_parts import Arguments, Value
+from vigil.facts import Attested
 from vigil.observer.redact import is_secret_name
 from vigil.verdict.settings import plain_name, same_value, settings_named, shown_value
 

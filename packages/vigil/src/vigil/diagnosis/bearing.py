@@ -5,7 +5,7 @@ import re
 from vigil.diagnosis.cause import Cause, End
 from vigil.diagnosis.host import DOCKERS_SHM_BYTES, SHM, TOGETHER_S, explaining_kills, is_full, leaves_open, room_words
 from vigil.diagnosis.seen import HeldPort, Seen, Told
-from vigil.facts import GpuMemory, Holder, KernelLine, Room
+from vigil.fact_parts import GpuMemory, Holder, KernelLine, Room
 from vigil.screen import duration, size
 
 DISK_KINDS = frozenset({"disk_full"})

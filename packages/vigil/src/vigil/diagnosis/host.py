@@ -16,7 +16,7 @@ from vigil.diagnosis.cause import End
 from vigil.diagnosis.rules import known_rules
 from vigil.diagnosis.select import Choice, end_signal
 from vigil.diagnosis.text import LogText
-from vigil.facts import KernelLine, Room
+from vigil.fact_parts import KernelLine, Room
 from vigil.screen import size
 
 SHM = "/dev/shm"  # noqa: S108 - a name, not a file

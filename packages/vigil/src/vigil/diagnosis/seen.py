@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from vigil.facts import GpuMemory, Holder, KernelLine, Room
+from vigil.fact_parts import GpuMemory, Holder, KernelLine, Room
 
 Topic = Literal["kernel", "rooms", "ports", "gpus"]
 

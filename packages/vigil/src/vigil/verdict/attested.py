@@ -6,7 +6,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from vigil.engine_table import EngineTable
-from vigil.facts import Attested, EditedFile, SpeculationMeasured
+from vigil.fact_parts import EditedFile
+from vigil.facts import Attested, SpeculationMeasured
 from vigil.verdict.effects import Attest, MeasureSpeculation
 from vigil.verdict.expected import SILENT, judge_expectations, unasked
 from vigil.verdict.state import Attestation, State

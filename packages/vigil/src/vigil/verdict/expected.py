@@ -6,7 +6,8 @@ from typing import Literal
 import msgspec
 from msgspec import structs
 
-from vigil.facts import Attested, AttestedProcess, SpeculationMeasured
+from vigil.fact_parts import AttestedProcess
+from vigil.facts import Attested, SpeculationMeasured
 from vigil.observer.redact import Redactor, is_secret_name
 from vigil.verdict.settings import parts_of, same_value, settings_named, shown_value
 from vigil.verdict.who import kind, named

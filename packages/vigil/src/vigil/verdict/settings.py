@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from vigil.facts import Arguments, Value
+from vigil.fact_parts import Arguments, Value
 
 DRAFT = "speculative_config."
 JSON_BEGINS = ("[", "{")

@@ -6,7 +6,8 @@ from collections import defaultdict
 from msgspec.structs import replace
 
 from vigil.engine_table import EngineTable
-from vigil.facts import ProcessStack, StacksSeen
+from vigil.fact_parts import ProcessStack
+from vigil.facts import StacksSeen
 from vigil.verdict.effects import DumpStacks
 from vigil.verdict.state import Stacks, State
 from vigil.verdict.view import View

@@ -7,9 +7,9 @@ import msgspec
 from vigil.diagnosis.cause import Cause
 from vigil.diagnosis.seen import Seen
 from vigil.engine_table import Phase
+from vigil.fact_parts import KernelLine
 from vigil.facts import (
     Attested,
-    KernelLine,
     Line,
     MetricsSeen,
     PortOpened,

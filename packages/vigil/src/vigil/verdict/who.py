@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from vigil.facts import AttestedProcess
+from vigil.fact_parts import AttestedProcess
 
 _NUMBERED = re.compile(r"(.*?)(\d{1,5})\Z")
 _TITLE = re.compile(r"[\w.-]{2,20}::([\w-]{1,60})")
