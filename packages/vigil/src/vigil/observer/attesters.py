@@ -121,7 +121,10 @@ def _connect(path: str, owners: Tuple[int, ...], request: bytes) -> Tuple[Option
         return None, Answer(pid, {}, "foreign")
     talk = _Talk(line, pid, request)
     answer = talk.go_on()  # at once: among hundreds, a process would wait in vain for its request
-    return (talk, None) if answer is None else (None, answer)
+    if answer is None:
+        return talk, None
+    line.close()  # it died between our connection and our first word
+    return None, answer
 
 
 def _hear(talks: List[_Talk], until_s: float) -> List[Answer]:
