@@ -11,7 +11,7 @@ from .process import TICKS_PER_S, read_cwd, read_environ, sees_our_files
 from .report import Reporter
 from .rooms import KEPT_VARIABLES, PLACE_CHARS, RoomLook, places_of
 
-PATIENCE_S = 0.004  # a verdict waits for this
+PATIENCE_S = 0.05  # a verdict waits for this where a file system does not answer; one that does takes microseconds
 MOST_PIDS = 10_000
 MOST_LINES = 8
 
