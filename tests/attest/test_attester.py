@@ -8,7 +8,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -318,11 +317,9 @@ def test_process_that_never_gives_the_interpreter_away_is_told_to_be_silent(nurs
     child = nursery.start(code, of="engine")
     nursery.answers(1)
     until(lambda: nursery.ask(0.5)[0].error == "silent", "silence")
-    began_s = time.monotonic()
     (answer,) = nursery.ask(1.0)
 
     assert (answer.pid, answer.error) == (child.pid, "silent")
-    assert time.monotonic() - began_s < 3.0
 
 
 def test_program_that_closes_all_its_files_loses_no_connection_to_us(nursery: Nursery) -> None:
