@@ -208,28 +208,25 @@ def test_rank_that_is_stopped_is_waited_for_a_little_and_named(place: Place) -> 
     assert "it is stopped" in json.loads(out)["warnings"][0]
 
 
-def test_start_script_hides_neither_the_arguments_nor_the_modules_of_its_engine(place: Place) -> None:
+def of_a_script(place: Place, first: str, *options: str) -> tuple[int, str]:
+    """Bring the server up by a script of two lines; return the exit code and what was printed."""
     script = place.folder / "run.sh"
-    script.write_text(f"#!/bin/sh\n{' '.join(place.command())}\n")
+    script.write_text(f"#!/bin/sh\n{first}{' '.join(place.command())}\n")
     script.chmod(0o755)
     place.names.append("s")
     url = f"http://127.0.0.1:{place.port}"
     expect = ("--expect", "arg.max_running_requests=48", "--expect", "module=sglang.srt.worker")
-    code, out = place.vigil(
-        "up", "--no-check", "--json", "--name", "s", "--env", "PYTHONPATH=", "--url", url, *expect, "--", str(script)
-    )
+    return place.vigil("up", "--no-check", "--json", "--name", "s", *options, "--url", url, *expect, "--", str(script))
+
+
+def test_start_script_hides_neither_the_arguments_nor_the_modules_of_its_engine(place: Place) -> None:
+    code, out = of_a_script(place, "", "--env", "PYTHONPATH=")
 
     assert (code, [one["met"] for one in json.loads(out)["expectations"]]) == (READY, [True, True]), out
 
 
 def test_start_script_that_sets_the_path_anew_is_said_to_have_done_so(place: Place) -> None:
-    script = place.folder / "run.sh"
-    script.write_text(f"#!/bin/sh\nexport PYTHONPATH=/work\n{' '.join(place.command())}\n")
-    script.chmod(0o755)
-    place.names.append("s")
-    url = f"http://127.0.0.1:{place.port}"
-    expect = ("--expect", "arg.max_running_requests=48", "--expect", "module=sglang.srt.worker")
-    code, out = place.vigil("up", "--no-check", "--json", "--name", "s", "--url", url, *expect, "--", str(script))
+    code, out = of_a_script(place, "export PYTHONPATH=/work\n")
     arguments, module = json.loads(out)["expectations"]
 
     assert (code, arguments["met"], module["met"]) == (DEGRADED, True, None)

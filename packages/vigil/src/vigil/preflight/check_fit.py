@@ -8,6 +8,7 @@ from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.model_config import Config, architectures, integer, is_moe, longest_context, part, text_part
 from vigil.preflight.placing import dropped, place_of, title, valued, version_for
+from vigil.preflight.pointed import pointed
 from vigil.preflight.seen_models import ModelSeen
 from vigil.preflight.sight import Sight
 
@@ -82,13 +83,12 @@ def _quantisation(command: Command, model: ModelSeen, config: Config) -> Iterato
         )
     else:
         return
-    yield Finding(
-        code="FLAG004",
-        severity=Severity.FATAL,
-        text=text,
-        advice="Leave the flag out: what the weights are is read from config.json.",
-        at=flag.at,
-        count=flag.count,
+    yield pointed(
+        flag,
+        "FLAG004",
+        Severity.FATAL,
+        text,
+        "Leave the flag out: what the weights are is read from config.json.",
         edits=dropped(flag),
     )
 
@@ -112,13 +112,12 @@ def _split(command: Command, config: Config) -> Iterator[Finding]:
     if not wrong or heads is None:
         return
     fit = [one for one in range(1, min(heads, 64) + 1) if not _uneven(command.engine, text, one)]
-    yield Finding(
-        code="FLAG003",
-        severity=Severity.FATAL,
-        text=f"The model cannot be split {size} ways: it has {' and '.join(wrong)}.",
-        advice=f"Sizes that divide it: {', '.join(map(str, fit[:8]))}.",
-        at=flag.at,
-        count=flag.count,
+    yield pointed(
+        flag,
+        "FLAG003",
+        Severity.FATAL,
+        f"The model cannot be split {size} ways: it has {' and '.join(wrong)}.",
+        f"Sizes that divide it: {', '.join(map(str, fit[:8]))}.",
     )
 
 
@@ -156,14 +155,13 @@ def _context(command: Command, sight: Sight, config: Config) -> Iterator[Finding
         severity, what = Severity.WARNING, "this release only warns of it"
     else:
         severity, what = Severity.FATAL, f"the start ends in an error, unless {variable}=1 is set"
-    yield Finding(
-        code="FLAG003",
-        severity=severity,
-        text=f"A context of {asked} was asked for, and the model is made for {longest}: {what}.",
-        advice=f"{longest} is the most; a longer one needs rope scaling in the model's config.",
-        at=flag.at,
-        count=flag.count,
-        edits=valued(flag, str(longest)) if severity is Severity.FATAL else (),  # else it was asked for on purpose
+    yield pointed(
+        flag,
+        "FLAG003",
+        severity,
+        f"A context of {asked} was asked for, and the model is made for {longest}: {what}.",
+        f"{longest} is the most; a longer one needs rope scaling in the model's config.",
+        edits=valued(flag, str(longest)) if severity is Severity.FATAL else (),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.holders import held, how_to_end
+from vigil.preflight.pointed import pointed
 from vigil.preflight.ranks import Ranks, flag_of, ranks_of
 from vigil.preflight.seen_host import GpuSeen, HostSeen
 from vigil.preflight.visible import VISIBLE, Visible, for_cuda, runs_here, used, variable, visible
@@ -75,13 +76,12 @@ def _too_few(command: Command, host: HostSeen, ranks: Ranks, seen: Visible) -> F
     ray = command.engine == "vllm" and host.program is not None and host.program.ray and _before(host, (0, 32))
     value = variable(command, host, VISIBLE)
     because = f" ({VISIBLE}={plain(value, 60)})" if value is not None else ""
-    return Finding(
-        code="FLAG003",
-        severity=Severity.WARNING if ray else Severity.FATAL,
-        text=f"{ranks.told} needs {_needs(ranks)} on this host, and {len(seen.gpus)} can be seen{because}",
-        advice="ask for no more ranks than there are GPUs, give it more of them, or spread it over hosts (--nnodes)",
-        at=given.at if given is not None else None,
-        count=given.count if given is not None else 1,
+    return pointed(
+        given,
+        "FLAG003",
+        Severity.WARNING if ray else Severity.FATAL,
+        f"{ranks.told} needs {_needs(ranks)} on this host, and {len(seen.gpus)} can be seen{because}",
+        "ask for no more ranks than there are GPUs, give it more of them, or spread it over hosts (--nnodes)",
         seen="NVIDIA's driver",
     )
 

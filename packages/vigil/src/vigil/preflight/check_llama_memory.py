@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.llama_needs import PLACED, Cache, cache_of, gpu_layers, value_of, without_gpus
+from vigil.preflight.pointed import pointed
 from vigil.preflight.seen_host import HostSeen, MemorySeen
 from vigil.preflight.seen_models import GgufSeen, ModelSeen
 from vigil.preflight.visible import variable, visible
@@ -63,13 +64,12 @@ def _gpus(count: int) -> str:
 
 def _too_much(command: Command, model: ModelSeen, cache: Cache | None, there: str) -> Finding:
     given = command.last("-ngl", "--gpu-layers", "--n-gpu-layers") or (cache.given if cache is not None else None)
-    return Finding(
-        code="MEM001",
-        severity=Severity.WARNING,
-        text=f"{_needs(model, cache)} > {there}",
-        advice=f"leave -ngl out, so that what does not fit stays in the host's memory, or give a smaller -c, or {SMALLER}",
-        at=given.at if given is not None else None,
-        count=given.count if given is not None else 1,
+    return pointed(
+        given,
+        "MEM001",
+        Severity.WARNING,
+        f"{_needs(model, cache)} > {there}",
+        f"leave -ngl out, so that what does not fit stays in the host's memory, or give a smaller -c, or {SMALLER}",
         seen=f"{SEEN}; NVIDIA's driver",
     )
 
@@ -99,13 +99,12 @@ def _too_long(cache: Cache, memory: MemorySeen, room: int, *, sure: bool) -> Fin
     never = memory.swap is not None and cache.bytes > most + memory.swap
     swap = f", and {size(most)} with {size(memory.swap)} of swap are all there is" if never else ""
     taken = f"the cache of {cache.tokens} tokens takes {size(cache.bytes)} ({cache.told})"
-    return Finding(
-        code="MEM003",
-        severity=Severity.FATAL if sure and never else Severity.WARNING,
-        text=f"{taken}, and the host has {size(room)} free{swap}",
-        advice=f"about {_fitting(cache, room)} tokens fit: a smaller -c, or {SMALLER}",
-        at=cache.given.at if cache.given is not None else None,
-        count=cache.given.count if cache.given is not None else 1,
+    return pointed(
+        cache.given,
+        "MEM003",
+        Severity.FATAL if sure and never else Severity.WARNING,
+        f"{taken}, and the host has {size(room)} free{swap}",
+        f"about {_fitting(cache, room)} tokens fit: a smaller -c, or {SMALLER}",
         seen=SEEN,
     )
 
@@ -113,13 +112,12 @@ def _too_long(cache: Cache, memory: MemorySeen, room: int, *, sure: bool) -> Fin
 def _too_heavy(command: Command, model: ModelSeen, cache: Cache | None, room: int) -> Finding:
     given = command.last("--no-mmap", "--mlock", "-lm", "--load-mode")
     name = given.name if given is not None else "the mode"
-    return Finding(
-        code="MEM003",
-        severity=Severity.WARNING,
-        text=f"{_needs(model, cache)} > {size(room)} free in the host, and {name} keeps all weights in memory",
-        advice="leave that flag out: mapped weights are read again where memory is short",
-        at=given.at if given is not None else None,
-        count=given.count if given is not None else 1,
+    return pointed(
+        given,
+        "MEM003",
+        Severity.WARNING,
+        f"{_needs(model, cache)} > {size(room)} free in the host, and {name} keeps all weights in memory",
+        "leave that flag out: mapped weights are read again where memory is short",
         seen=SEEN,
     )
 

@@ -6,6 +6,7 @@ from vigil.engines import registry
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.holders import how_to_end, told
+from vigil.preflight.pointed import pointed
 from vigil.preflight.seen_host import HostSeen
 
 
@@ -16,12 +17,11 @@ def check_port(command: Command, host: HostSeen) -> Iterator[Finding]:
         return
     given = command.last(*registry.table(command.engine).port_flags)
     who = "; ".join(told(one) for one in port.holders[:3])
-    yield Finding(
-        code="PORT001",
-        severity=Severity.FATAL,
-        text=f"port {port.port} is already taken by {who}",
-        advice=f"give another --port, or {how_to_end(port.holders)}",
-        at=given.at if given is not None else None,
-        count=given.count if given is not None else 1,
+    yield pointed(
+        given,
+        "PORT001",
+        Severity.FATAL,
+        f"port {port.port} is already taken by {who}",
+        f"give another --port, or {how_to_end(port.holders)}",
         seen="the host's listening sockets",
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from vigil.engines import registry
 from vigil.preflight.command import Command, Given
 from vigil.preflight.finding import Edit, Finding, Severity
+from vigil.preflight.pointed import pointed, with_value
 from vigil.preflight.single import NUMBERS, SINGLE
 from vigil.preflight.spoilt import takes_value
 from vigil.preflight.values import FROM_A_VARIABLE
@@ -35,25 +36,23 @@ def _value(command: Command, given: Given) -> Iterator[Finding]:
     elif value[0] in QUOTES or value[-1] in QUOTES:
         yield from _quoted(given, value, sure=number or model)
     elif not command.shell and _VARIABLE.fullmatch(value) and (number or model):
-        yield Finding(
-            code="FLAG002",
-            severity=Severity.FATAL,
-            text=f"{given.name} {plain(value, 60)}: no shell fills the variable in here, the engine would read these letters",
-            advice="leave away the single quotes, or start it with sh -c",
-            at=given.at,
-            count=given.count,
+        yield pointed(
+            given,
+            "FLAG002",
+            Severity.FATAL,
+            f"{given.name} {plain(value, 60)}: no shell fills the variable in here, the engine would read these letters",
+            "leave away the single quotes, or start it with sh -c",
             seen="the words of the command",
         )
 
 
 def _empty(given: Given) -> Finding:
-    return Finding(
-        code="FLAG002",
-        severity=Severity.FATAL,
-        text=f"{given.name} has an empty value",
-        advice=f"give {given.name} a value, or leave it out: {FROM_A_VARIABLE}",
-        at=given.at,
-        count=given.count,
+    return pointed(
+        given,
+        "FLAG002",
+        Severity.FATAL,
+        f"{given.name} has an empty value",
+        f"give {given.name} a value, or leave it out: {FROM_A_VARIABLE}",
         seen="the words of the command",
     )
 
@@ -62,15 +61,13 @@ def _quoted(given: Given, value: str, *, sure: bool) -> Iterator[Finding]:
     right = value.strip(QUOTES)
     if not right or value.lstrip(QUOTES)[:1] in {"{", "["}:
         return  # what is wrong with JSON is said there
-    put = (f"{given.name}={right}",) if given.count == 1 else (given.name, right)
-    yield Finding(
-        code="FLAG002",
-        severity=Severity.FATAL if sure else Severity.WARNING,
-        text=f"{given.name} {plain(value, 80)}: these quotes are no quotes for a shell, and so part of the value",
-        advice="use ' or \", or none: they were copied from a page that prettifies quotes",
-        at=given.at,
-        count=given.count,
-        edits=(Edit(at=given.at, drop=given.count, put=put),),
+    yield pointed(
+        given,
+        "FLAG002",
+        Severity.FATAL if sure else Severity.WARNING,
+        f"{given.name} {plain(value, 80)}: these quotes are no quotes for a shell, and so part of the value",
+        "use ' or \", or none: they were copied from a page that prettifies quotes",
+        edits=with_value(given, right),
         seen="the words of the command",
     )
 
@@ -82,13 +79,12 @@ def _twice(command: Command) -> Iterator[Finding]:
         if len({one.value for one in found}) > 1:
             first, last = found[0], found[-1]
             values = [plain(one.value or "", 60) for one in (first, last)]
-            yield Finding(
-                code="FLAG005",
-                severity=Severity.WARNING,
-                text=f"{first.name} {values[0]} and then {last.name} {values[1]}: the last counts",
-                advice="leave one of them out",
-                at=first.at,
-                count=first.count,
+            yield pointed(
+                first,
+                "FLAG005",
+                Severity.WARNING,
+                f"{first.name} {values[0]} and then {last.name} {values[1]}: the last counts",
+                "leave one of them out",
                 edits=(Edit(at=first.at, drop=first.count),),
                 seen="argparse, llama.cpp's common/arg.cpp",
             )

@@ -7,6 +7,7 @@ from vigil.preflight.command import Command
 from vigil.preflight.draft_pair import told
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.placing import speculation, valued
+from vigil.preflight.pointed import pointed
 from vigil.preflight.seen_models import GgufSeen, ModelSeen
 
 VOCABULARY_SLACK = 128
@@ -40,18 +41,17 @@ def _method(command: Command, model: ModelSeen, draft: GgufSeen) -> Iterator[Fin
     if right == asked:
         return
     # Seen in b11434: "draft model is not eagle3 (expected 3 extract layers, got 0)", and it serves on without speculation.
-    yield Finding(
-        code="SPEC001" if right == "draft-simple" else "DRAFT001",
-        severity=Severity.WARNING if right == "draft-simple" else Severity.FATAL,
-        text=f"{model.given} has the architecture {draft.architecture or '(none)'}, and --spec-type asks for {asked}: "
+    yield pointed(
+        flag,
+        "SPEC001" if right == "draft-simple" else "DRAFT001",
+        Severity.WARNING if right == "draft-simple" else Severity.FATAL,
+        f"{model.given} has the architecture {draft.architecture or '(none)'}, and --spec-type asks for {asked}: "
         + (
             "llama-server says so in one line, and serves without speculation."
             if right == "draft-simple"
             else "it is no model that can run alone."
         ),
-        advice=f"Ask for {right}.",
-        at=flag.at,
-        count=flag.count,
+        f"Ask for {right}.",
         edits=valued(flag, right),
         seen="general.architecture in the file",
     )

@@ -99,17 +99,21 @@ def installed(sites: List[str]) -> Dict[str, Package]:
     """Return the packages that are found first, by their plain names."""
     found: Dict[str, Package] = {}
     for site in sites:
-        try:
-            with os.scandir(site) as entries:
-                names = [entry.name for entry in islice(entries, MOST_ENTRIES)]
-        except OSError:
-            continue
-        for name in sorted(names):
+        for name in _folders(site):
             if name.endswith((".dist-info", ".egg-info")) and len(found) < MOST_PACKAGES:
                 package = _read(site, name)
                 if package is not None:
                     found.setdefault(plain_name(package.name), package)
     return found
+
+
+def _folders(site: str) -> List[str]:
+    """Return what lies in a folder of packages, in order; nothing of one that cannot be read."""
+    try:
+        with os.scandir(site) as entries:
+            return sorted(entry.name for entry in islice(entries, MOST_ENTRIES))
+    except OSError:
+        return []
 
 
 def _read(site: str, folder: str) -> Optional[Package]:
@@ -167,12 +171,7 @@ def origin(package: Package) -> Dict[str, Any]:
 def named(sites: Iterable[str], name: str) -> Optional[Package]:
     """Return the package of a name that is found first, told by the names of folders alone."""
     for site in sites:
-        try:
-            with os.scandir(site) as entries:
-                names = [entry.name for entry in islice(entries, MOST_ENTRIES)]
-        except OSError:
-            continue
-        for folder in sorted(names):
+        for folder in _folders(site):
             match = _FOLDER.match(folder)
             if match is not None and plain_name(match.group(1)) == plain_name(name):
                 return Package(match.group(1), match.group(2), site, os.path.join(site, folder))
