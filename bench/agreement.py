@@ -7,7 +7,7 @@ tokens went out, once with room for all and once full, and the real llama-server
 the tools the other. Tools take turns at each load, the other way round in every second round, until --rounds or the time is
 over. Kept in docs/results/agreement.json: medians; *off* is the share by which vigil differs from another tool; *true* what the
 fake kept of the same requests, and *off true* the share by which a tool's own figure differs from that. A tool that cannot run is
-left out, with its reason.
+left out, with its reason. With --url it is a server that runs already, such as one on a GPU (tests/gpu/agreement.sh).
 """
 
 import argparse
@@ -52,6 +52,7 @@ class Point(NamedTuple):
     server: Server
     opened: int
     requests: int
+    output: int
     seen: dict[str, list[dict[str, Any]]]
 
 
@@ -103,7 +104,7 @@ def until_up(url: str, process: "subprocess.Popen[bytes]") -> None:
 
 def measure(point: Point, tool: Tool, seed: int) -> None:
     """Measure once; note what the tool says, and what the server kept of the same requests."""
-    job = Job(point.server.url, point.server.model, point.opened, point.requests, seed)
+    job = Job(point.server.url, point.server.model, point.opened, point.requests, seed, point.output)
     with tempfile.TemporaryDirectory() as folder, on_cores(server=False):
         found = tool.measure(job, Path(folder))
     if found.get("completed") != point.requests:
@@ -175,23 +176,39 @@ def begun(stack: contextlib.ExitStack, left_out: dict[str, str]) -> list[Point]:
     with on_cores(server=True):
         paced = Server("fake", stack.enter_context(fake(*PACE)), "m", exact=True)
         full = Server("full fake", stack.enter_context(fake(*PACE, *FULL)), "m", exact=True)
-        points = [Point(full, 16, 48, {}), Point(paced, 16, 48, {}), Point(paced, 1, 4, {})]
+        points = [Point(full, 16, 48, OUTPUT, {}), Point(paced, 16, 48, OUTPUT, {}), Point(paced, 1, 4, OUTPUT, {})]
         try:
-            points.insert(0, Point(stack.enter_context(llama()), 4, 12, {}))
+            points.insert(0, Point(stack.enter_context(llama()), 4, 12, OUTPUT, {}))
         except RuntimeError as error:
             left_out["llama-server"] = str(error)
     return points
 
 
-def main() -> None:
-    """Measure, and keep."""
+def running(asked: argparse.Namespace) -> list[Point]:
+    """Return what is measured of a server that runs already."""
+    server = Server(asked.server, asked.url, asked.model, exact=False)
+    return [Point(server, opened, max(8, 6 * opened), asked.output, {}) for opened in asked.open]
+
+
+def asked_for() -> argparse.Namespace:
+    """Return what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--budget", type=float, default=BUDGET_S, metavar="SECONDS", help="begin nothing that ends later"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "agreement.json")
-    asked = parser.parse_args()
+    parser.add_argument("--url", help="measure this server alone")
+    parser.add_argument("--model", help="by the name that it lists")
+    parser.add_argument("--server", default="SGLang", help="what it is called in the table")
+    parser.add_argument("--open", type=int, nargs="+", default=[1, 16, 64], help="how many requests at once")
+    parser.add_argument("--output", type=int, default=512, help="tokens of an answer; a fast server needs many")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure, and keep."""
+    asked = asked_for()
     tools = [tool for tool in TOOLS if tool.program.exists()]
     left_out = {tool.name: "it is not installed" for tool in TOOLS if tool not in tools}
     told: dict[str, Any] = {
@@ -200,15 +217,16 @@ def main() -> None:
         "load": load(),
     }
     with contextlib.ExitStack() as stack:
-        points = begun(stack, left_out)
+        points = running(asked) if asked.url else begun(stack, left_out)
         failed = play(points, tools, asked.rounds, asked.budget)
+    if not asked.url:
+        told |= {
+            "fake": f"tests/fakes/stream.py {' '.join(PACE)}",
+            "llama-server": f"SmolLM2-135M, {' '.join(LLAMA)}",
+            "full fake": f"the same with {' '.join(FULL)}",
+        }
     told |= {
-        "fake": f"tests/fakes/stream.py {' '.join(PACE)}",
-        "llama-server": f"SmolLM2-135M, {' '.join(LLAMA)}",
-        "full fake": f"the same with {' '.join(FULL)}",
-    }
-    told |= {
-        "lengths": f"{INPUT_WORDS} words in, {OUTPUT} tokens out",
+        "lengths": f"{INPUT_WORDS} words in, {asked.output if asked.url else OUTPUT} tokens out",
         "left out": {**left_out, **failed},
     }
     points = [point for point in points if point.seen]  # the time may be over before the last
