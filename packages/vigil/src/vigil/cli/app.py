@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from vigil import __version__
+from vigil.cli import plugins
 from vigil.cli.saying import mention, open_streams
 from vigil.errors import VigilError
 from vigil.screen import hide_secrets, plain
@@ -39,8 +40,9 @@ COMMANDS = (
 _COMMAND_FOLLOWS = {name: {"allow_interspersed_args": False} for name in ("up", "run", "check")}
 
 
-def commands(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
+def commands(names: tuple[str, ...] | None = None) -> typer.Typer:
     """Return the command line with these commands: to import those that nobody asked for takes longer than most commands."""
+    names, everything = names or (*COMMANDS, *plugins.plugins()), names is None
     app = typer.Typer(
         name="vigil",
         help="Bring LLM inference servers up and tell the truth about them.",
@@ -50,17 +52,23 @@ def commands(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
     )
     app.callback()(_options)
     for name in names:
-        module = import_module(f"vigil.cli.{name}")
-        if hasattr(module, "app"):
-            app.add_typer(module.app, name=name)
-        else:
+        module = import_module(f"vigil.cli.{name}") if name in COMMANDS else None
+        group = getattr(module, "app", None) if module else plugins.load(name, asked=not everything)
+        if group is not None:
+            app.add_typer(group, name=name)
+        elif module is not None:
             app.command(name=name, context_settings=_COMMAND_FOLLOWS.get(name))(module.command)
     return app
 
 
-def _asked_for(words: list[str]) -> tuple[str, ...]:
+def _asked_for(words: list[str]) -> tuple[str, ...] | None:
     """Return the commands that a command line needs: the one that it names, else all, for the help and for what is misspelt."""
-    return (words[0],) if words and words[0] in COMMANDS else COMMANDS
+    if not words or words[0].startswith("-"):
+        return None
+    if words[0] in COMMANDS or words[0] in plugins.plugins():
+        return (words[0],)
+    plugins.refuse_missing(words[0])
+    return None
 
 
 def _version(value: bool) -> None:

@@ -1,0 +1,1 @@
+"""`vigil draft`: one file a command."""
