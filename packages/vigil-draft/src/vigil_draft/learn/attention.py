@@ -51,7 +51,7 @@ class ChainByKernel(torch.autograd.Function):
         """Join the kernel's result and the diagonals."""
         steps = len(both) // 2
         keys, values = both[:steps], both[steps:]
-        first, lse0, state = kernel.forward(q, keys[0], values[0], batch)
+        first, lse0 = kernel.forward(q, keys[0], values[0], batch)
         scores = [
             (_grouped(q.float(), key) * key.unsqueeze(2)).sum(-1).flatten(1) * q.shape[-1] ** -0.5 for key in keys[1:]
         ]
@@ -61,17 +61,16 @@ class ChainByKernel(torch.autograd.Function):
             out = out + (_grouped((score - lse).exp().unsqueeze(-1), value) * value.unsqueeze(2)).flatten(1, 2)
         out = out.to(q.dtype)
         ctx.kernel, ctx.batch, ctx.steps = kernel, batch, steps
-        ctx.save_for_backward(q, *both, out, lse, *scores, *state)
+        ctx.save_for_backward(q, *both, out, lse, *scores)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]
         """Let the kernel return its part for the joined softmax, and add the diagonals'."""
         steps, (q, *rest) = ctx.steps, ctx.saved_tensors
-        keys, values, (out, lse, *rest) = rest[:steps], rest[steps : 2 * steps], rest[2 * steps :]
-        scores, state = rest[: steps - 1], tuple(rest[steps - 1 :])
+        keys, values, (out, lse, *scores) = rest[:steps], rest[steps : 2 * steps], rest[2 * steps :]
         grad = grad.contiguous()
-        dq, dk0, dv0 = ctx.kernel.backward(grad, (q, keys[0], values[0]), out, lse.T.contiguous(), ctx.batch, state)
+        dq, dk0, dv0 = ctx.kernel.backward(grad, (q, keys[0], values[0]), out, lse.T.contiguous(), ctx.batch)
         dq, dks, dvs = dq.float(), [dk0], [dv0]
         through = (grad.float() * out.float()).sum(-1)
         for score, key, value in zip(scores, keys[1:], values[1:], strict=True):

@@ -14,52 +14,43 @@ from torch.nn import functional as nn_functional
 if TYPE_CHECKING:
     from vigil_draft.states.batch import Batch
 
-Pieces = tuple[torch.Tensor, torch.Tensor, tuple[torch.Tensor, ...]]
-
 
 class FlashKernel:
-    """torch's flash attention over documents, one query a key of the same place and before; q [T, Hq, D], k and v [T, Hk, D]."""
+    """torch's flash attention over documents, one query a key of the same place and before; q [T, Hq, D], k and v [T, Hk, D].
 
-    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch) -> Pieces:
-        """Return the result, the logarithm of each softmax's sum [Hq, T], and what backward wants."""
-        out, lse, state, unused, _ = torch.ops.aten._flash_attention_forward(  # noqa: SLF001
-            q,
-            k,
-            v,
-            batch.bounds,
-            batch.bounds,
-            batch.longest,
-            batch.longest,
-            0.0,
-            True,
-            False,  # noqa: FBT003
-        )
-        return out, lse, (state, unused)
+    Its arguments are those of torch 2.11's and 2.13's `torch/nn/attention/varlen.py`; without dropout the state of chance is nothing.
+    """
+
+    def forward(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the result, and the logarithm of each softmax's sum [Hq, T]."""
+        found = torch.ops.aten._flash_attention_forward(
+            q, k, v, *_bounds(batch), 0.0, is_causal=True, return_debug_mask=False
+        )  # noqa: SLF001
+        return found[0], found[1]
 
     def backward(
-        self,
-        grad: torch.Tensor,
-        given: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
-        out: torch.Tensor,
-        lse: torch.Tensor,
-        batch: Batch,
-        state: tuple[torch.Tensor, ...],
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        self, grad: torch.Tensor, given: tuple[torch.Tensor, ...], out: torch.Tensor, lse: torch.Tensor, batch: Batch
+    ) -> tuple[torch.Tensor, ...]:
         """Return the gradients of q, k, v, for a softmax whose result and logarithm are these."""
-        found = torch.ops.aten._flash_attention_backward(  # noqa: SLF001
+        state, unused = torch.zeros(2, dtype=torch.uint64, device=grad.device), torch.empty(0, device=grad.device)
+        found: tuple[torch.Tensor, ...] = torch.ops.aten._flash_attention_backward(  # noqa: SLF001
             grad,
             *given,
             out,
             lse,
-            batch.bounds,
-            batch.bounds,
-            batch.longest,
-            batch.longest,
+            *_bounds(batch),
             0.0,
             True,
-            *state,  # noqa: FBT003
+            state,
+            unused,  # noqa: FBT003 - torch names it is_causal
         )
-        return found[0], found[1], found[2]
+        return found
+
+
+def _bounds(batch: Batch) -> tuple[torch.Tensor, torch.Tensor, int, int]:
+    return batch.bounds, batch.bounds, batch.longest, batch.longest
 
 
 def mask(batch: Batch) -> torch.Tensor:
