@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vigil_draft.learn.attention import ChainByKernel, by_mask
+from vigil_draft.learn.attention import ChainByKernel, by_mask, proven
 from vigil_draft.states.attention import mask, masked
 from vigil_draft.states.batch import Batch
 from vigil_draft.states.trial import trial_batch
@@ -82,3 +82,22 @@ def test_documents_do_not_see_one_another() -> None:
     after = by_mask(q, [k], [v], batch)
     assert not torch.equal(before[:100], after[:100])
     assert torch.equal(before[100:], after[100:])
+
+
+def test_a_kernel_is_proven_before_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    class Wrong(WrittenOut):
+        def backward(self, grad, given, out, lse, batch, state=None):
+            dq, dk, dv = super().backward(grad, given, out, lse, batch)
+            return dq * 0.9, dk, dv
+
+    class Missing(WrittenOut):
+        def forward(self, q, k, v, batch):
+            raise RuntimeError("no such kernel\nbacktrace")
+
+    device = torch.device("cpu")
+    right = WrittenOut()
+    assert proven(right, 4, 2, 8, device) is right
+    assert proven(Wrong(), 4, 2, 8, device) is None
+    assert "off by 0.1" in capsys.readouterr().err
+    assert proven(Missing(), 4, 2, 8, device) is None
+    assert "(no such kernel)" in capsys.readouterr().err

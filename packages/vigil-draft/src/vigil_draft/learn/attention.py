@@ -7,24 +7,58 @@ step 0 adds to the gradients of the WHOLE softmax (as ring attention does). So m
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from vigil_draft.states.attention import FlashKernel, mask
+from vigil_draft.states.attention import mask
+from vigil_draft.states.trial import trial_batch
 
 if TYPE_CHECKING:
     from vigil_draft.states.batch import Batch
 
+MOST_OFF = 0.03
+"""Of a kernel in bf16 from the same in fp32; rounding alone is 0.005."""
+
 
 def chain_attention(
-    q: torch.Tensor, keys: list[torch.Tensor], values: list[torch.Tensor], batch: Batch, *, flash: bool
+    q: torch.Tensor, keys: list[torch.Tensor], values: list[torch.Tensor], batch: Batch, kernel: Any = None
 ) -> torch.Tensor:
     """Return the attention of the newest step, [T, Hq, D]; keys and values of all steps so far, [T, Hk, D] each."""
-    if flash:
-        found: torch.Tensor = ChainByKernel.apply(FlashKernel(), batch, q, *keys, *values)
+    if kernel is not None:
+        found: torch.Tensor = ChainByKernel.apply(kernel, batch, q, *keys, *values)
         return found
     return by_mask(q, keys, values, batch)
+
+
+def proven(kernel: Any, heads: int, key_heads: int, size: int, device: torch.device) -> Any:
+    """Return the kernel where its path equals the written-out one here, forward and backward, on a small batch of chance; else None, and say why."""
+    batch = trial_batch(1).to(device)
+    chance = torch.Generator().manual_seed(0)
+    shapes = [heads, *[key_heads] * 6, heads]
+    q, *both, pull = (
+        torch.randn(len(batch.token_ids), n, size, generator=chance).to(device, torch.bfloat16) for n in shapes
+    )
+
+    def found(kernel: Any, *given: torch.Tensor) -> list[torch.Tensor]:
+        leaves = [x.detach().requires_grad_() for x in given]
+        out = chain_attention(leaves[0], leaves[1:4], leaves[4:], batch, kernel)
+        return [out.detach(), *torch.autograd.grad(out, leaves, pull.to(out.dtype))]
+
+    try:
+        pairs = zip(found(None, *(x.float() for x in (q, *both))), found(kernel, q, *both), strict=True)
+        off = max(float((a - b.float()).norm() / a.norm()) for a, b in pairs)
+        reason = f"off by {off:.3f}"
+    except Exception as error:  # noqa: BLE001 - whatever this torch cannot do, the mask can
+        off, reason = float("inf"), str(error).splitlines()[0]
+    if off < MOST_OFF:
+        return kernel
+    print(
+        f"a chain's attention goes by a mask, which is slow: the flash kernel is not usable here ({reason})",
+        file=sys.stderr,
+    )
+    return None
 
 
 def by_mask(q: torch.Tensor, keys: list[torch.Tensor], values: list[torch.Tensor], batch: Batch) -> torch.Tensor:

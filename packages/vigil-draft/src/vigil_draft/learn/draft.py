@@ -91,7 +91,7 @@ class Draft(nn.Module):
         self.register_buffer("vocabulary", vocabulary, persistent=False)
         self.vocabulary: torch.Tensor
         self.rotary = _rotary(config)
-        self.flash = False
+        self.kernel: Any = None
 
     def begin(self, target: Any, seed: int) -> None:
         """Start from the target's head and final norm; all else by chance, the same for a seed."""
@@ -123,7 +123,7 @@ class Draft(nn.Module):
             q, k = _turn(q, cos[0], sin[0]), _turn(k, cos[0], sin[0])
             keys.append(k)
             values.append(v)
-            seen = chain_attention(q, keys, values, batch, flash=self.flash)
+            seen = chain_attention(q, keys, values, batch, self.kernel)
             hidden = hidden + layer.self_attn.o_proj(seen.flatten(1))
             hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
             yield self.norm(hidden), hidden

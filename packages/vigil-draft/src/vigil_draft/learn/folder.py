@@ -12,7 +12,9 @@ from safetensors.torch import load_file, save
 
 from vigil.errors import UsageError
 from vigil_draft.data.prepared import write_whole
+from vigil_draft.learn.attention import proven
 from vigil_draft.learn.draft import Draft
+from vigil_draft.states.attention import FlashKernel
 from vigil_draft.states.target import default_boundaries
 
 if TYPE_CHECKING:
@@ -78,7 +80,11 @@ def make(config: dict[str, Any], vocabulary: torch.Tensor, target: Target) -> Dr
             f"{target.path} has {width} and {len(target.embedding)}"
         )
     full = {**config, "target_hidden_size_of_states": width * len(target.boundaries)}
-    return Draft(full, vocabulary.to(target.device), target.embedding).to(target.device)
+    draft = Draft(full, vocabulary.to(target.device), target.embedding).to(target.device)
+    if target.device.type == "cuda":
+        shape = (config["num_attention_heads"], config["num_key_value_heads"], config["head_dim"])
+        draft.kernel = proven(FlashKernel(), *shape, target.device)
+    return draft
 
 
 def write(folder: Path, draft: Draft, config: dict[str, Any], provenance: dict[str, Any]) -> None:

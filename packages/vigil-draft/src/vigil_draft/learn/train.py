@@ -53,7 +53,6 @@ class Training:
         self.config = folder.config_for(self.target, len(words))
         self.draft: Draft = folder.make(self.config, words, self.target)
         self.draft.begin(self.target, plan.seed)
-        self.draft.flash = device.type == "cuda" and chain_by_flash(self.draft, self.target)
         self.objective = Objective(self.draft, self.target)
         self.optimizer = torch.optim.AdamW(
             self.draft.parameters(), lr=plan.lr, betas=(0.9, 0.95), weight_decay=0.0, fused=device.type == "cuda"
@@ -129,48 +128,6 @@ class Training:
             "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
             "device": torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu",
         }
-
-
-def chain_by_flash(draft: Draft, target: Target) -> bool:
-    """Tell whether the flash path of the chain's attention proves equal to the written-out one here, forward and backward."""
-    from vigil_draft.states.trial import trial_batch  # noqa: PLC0415 - only here
-
-    batch = trial_batch(len(target.embedding)).to(target.device)
-    aux, _ = target.states(batch)
-
-    def gradients(*, flash: bool) -> torch.Tensor:
-        draft.flash = flash
-        with torch.autocast(target.device.type, torch.bfloat16):
-            chance = torch.Generator(target.device).manual_seed(0)
-            ends = [
-                (normed.float() * torch.randn(normed.shape, generator=chance, device=target.device)).sum()
-                for normed, _ in draft.unroll(batch, aux, 4)
-            ]
-        draft.zero_grad(set_to_none=True)
-        sum(ends, torch.zeros((), device=target.device)).backward()
-        found = torch.cat(
-            [
-                each.weight.grad.flatten()
-                for each in (
-                    draft.midlayer.self_attn.q_proj,
-                    draft.midlayer.self_attn.k_proj,
-                    draft.midlayer.self_attn.v_proj,
-                )
-            ]
-        )
-        draft.zero_grad(set_to_none=True)
-        return found
-
-    try:
-        by_mask, by_flash = gradients(flash=False), gradients(flash=True)
-        off = float((by_mask - by_flash).norm() / by_mask.norm())
-        reason = f"off by {off:.3f}"
-    except Exception as error:  # noqa: BLE001 - whatever this torch cannot do, the mask can
-        off, reason = float("inf"), str(error).splitlines()[0]
-    if not off < 0.05:  # noqa: PLR2004 - bf16 differs by 1 %; a wrong kernel by far more
-        print(f"the chain's attention goes by a mask: flash is not usable here ({reason})", file=sys.stderr)
-        return False
-    return True
 
 
 def train(plan: Plan, device: torch.device, rank: int = 0) -> dict[str, Any]:
