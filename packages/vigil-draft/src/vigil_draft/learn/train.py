@@ -48,9 +48,9 @@ class Training:
             raise UsageError(
                 f"{plan.data}: has token ids that {plan.target} does not know: prepared with another tokenizer"
             )
-        self.source = Source(self.target, self.corpus)
+        self.source = Source(self.target, self.corpus, keep_gib=plan.keep_gib)
         words = words_of(self.corpus, plan.draft_vocab, len(self.target.embedding))
-        self.config = folder.config_for(self.target, len(words))
+        self.config = folder.config_for(self.target, len(words), plan.inner)
         self.draft: Draft = folder.make(self.config, words, self.target)
         self.draft.begin(self.target, plan.seed)
         self.objective = Objective(self.draft, self.target)

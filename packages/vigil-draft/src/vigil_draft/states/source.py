@@ -38,9 +38,11 @@ class Source:
         target: Target,
         corpus: Corpus,
         read: Callable[[list[int], Batch], tuple[torch.Tensor, torch.Tensor]] | None = None,
+        keep_gib: float | None = None,
     ) -> None:
         self.target, self.corpus, self.read = target, corpus, read
         free = torch.cuda.mem_get_info(target.device)[0] * SHARE_OF_FREE if target.device.type == "cuda" else CPU_BYTES
+        free = free if keep_gib is None else keep_gib * 2**30
         width = target.embedding.shape[1] * (len(target.boundaries) + 1) * target.embedding.element_size() + 8
         self.room = int(free // (width * corpus.length))
         self.kept: dict[int, States] = {}
