@@ -40,7 +40,8 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         """Move it."""
         ids, mask, document, positions, bounds = (
-            x.to(device, non_blocking=True) for x in (self.token_ids, self.loss_mask, self.document, self.positions, self.bounds)
+            x.to(device, non_blocking=True)
+            for x in (self.token_ids, self.loss_mask, self.document, self.positions, self.bounds)
         )
         return Batch(ids, mask, document, positions, bounds, self.longest, self.length)
 

@@ -70,4 +70,5 @@ class Source:
             parts = [self._computed([row], self.corpus.batch([row])) for row in rows]
             return States(*(torch.cat([getattr(part, name) for part in parts]) for name in ("aux", "last", "greedy")))
         aux, last = self.read(rows, batch) if self.read else self.target.states(batch)
-        return States(aux, last, self.target.greedy(last))
+        kind = self.target.embedding.dtype  # files hold bf16
+        return States(aux.to(kind), last.to(kind), self.target.greedy(last.to(kind)))
