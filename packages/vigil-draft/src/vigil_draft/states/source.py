@@ -55,10 +55,22 @@ class Source:
             return batch, States(
                 *(torch.cat([getattr(each, name) for each in held]) for name in ("aux", "last", "greedy"))
             )
-        aux, last = self.read(rows, batch) if self.read else self.target.states(batch)
-        found = States(aux, last, self.target.greedy(last))
+        found = self._computed(rows, batch)
         for place, row in enumerate(rows):
             if len(self.kept) < self.room:
-                part = slice(place * batch.length, (place + 1) * batch.length)
-                self.kept[row] = States(aux[part].clone(), last[part].clone(), found.greedy[part].clone())
+                self.kept[row] = States(
+                    *(
+                        x[place * batch.length : (place + 1) * batch.length].clone()
+                        for x in (found.aux, found.last, found.greedy)
+                    )
+                )
         return batch, found
+
+    def _computed(self, rows: list[int], batch: Batch) -> States:
+        """Compute or read them; on the CPU row by row, so that a row's states do not depend on which rows stand beside it."""
+        if self.read is None and self.target.device.type == "cpu" and len(rows) > 1:
+            parts = [self._computed([row], self.corpus.batch([row])) for row in rows]
+            return States(*(torch.cat([getattr(part, name) for part in parts]) for name in ("aux", "last", "greedy")))
+        aux, last = self.read(rows, batch) if self.read else self.target.states(batch)
+        kind = self.target.embedding.dtype  # files hold bf16
+        return States(aux.to(kind), last.to(kind), self.target.greedy(last.to(kind)))
