@@ -103,19 +103,22 @@ def _sequence(rng: random.Random) -> str:
 def _chain(rng: random.Random) -> str:
     name, goods = rng.choice(NAMES), rng.choice(GOODS)
     a, b, c = rng.randint(10, 60), rng.randint(2, 9), rng.randint(2, 20)
-    return f"{name} has {a} {goods}, gives {b} away and then gets {c} more. How many {goods} does {name} have now? Think step by step."
+    told = f"{name} has {a} {goods}, gives {b} away and then gets {c} more."
+    return f"{told} How many {goods} does {name} have now? Think step by step."
 
 
 def _age(rng: random.Random) -> str:
     one, other = rng.sample(NAMES, 2)
     age, more = rng.randint(4, 40), rng.randint(2, 15)
-    return f"{one} is {age} years old. {other} is {more} years older than {one}. How old will {other} be in {rng.randint(2, 12)} years?"
+    told = f"{one} is {age} years old. {other} is {more} years older than {one}."
+    return f"{told} How old will {other} be in {rng.randint(2, 12)} years?"
 
 
 def _digits(rng: random.Random) -> str:
     number = rng.randint(100, 99999)
     return rng.choice((
-        f"Is {number} even or odd?", f"Write the number {number} in words.", f"What is the sum of the digits of {number}?", f"Is {number} divisible by {rng.randint(3, 9)}?",
+        f"Is {number} even or odd?", f"Write the number {number} in words.",
+        f"What is the sum of the digits of {number}?", f"Is {number} divisible by {rng.randint(3, 9)}?",
     ))  # fmt: skip
 
 

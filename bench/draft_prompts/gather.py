@@ -27,15 +27,7 @@ import wordnet
 HERE = Path(__file__).parent
 PYPI = ("reasoning-gym==0.1.25", "chatterbot-corpus==1.3.3")
 DEBIAN = ("wordnet-base", "dict-foldoc")
-SOURCES = {
-    "wordnet": "Debian wordnet-base 3.0: names, glosses and example sentences. WordNet licence (Princeton; use, change and redistribution for any purpose)",
-    "foldoc": "Debian dict-foldoc: terms and paragraphs. The Free On-line Dictionary of Computing, http://www.foldoc.org/, editor Denis Howe. GNU Free Documentation License 1.1 or later",
-    "codeio": "reasoning-gym 0.1.25, data/codeio-hq: task descriptions of CodeI/O. Apache-2.0",
-    "verne": "reasoning-gym 0.1.25, data/in_the_year_2889.txt: paragraphs. Public domain (1889)",
-    "chatterbot": "chatterbot-corpus 1.3.3, english: what is said first. BSD-3-Clause",
-    "python": f"The standard library of Python {sys.version_info[0]}.{sys.version_info[1]}: functions and first lines of documentation. PSF-2.0",
-    "made": "Arithmetic, made here. Apache-2.0",
-}
+SOURCES = tomllib.loads((HERE / "licences.toml").read_text("utf-8"))
 KNOWN_BEST = {"place": 700, "somebody": 1500}
 BEST = 900
 TWO_TURNS = 0.12
@@ -137,14 +129,14 @@ def prompts(cache: Path, number: int, seed: int) -> Iterator[dict[str, Any]]:
     follow = next(one["templates"] for one in groups if one["name"] == "follow-up")
     known = makers(cache)
     seen: set[str] = set()
-    chats = [one[0] for one in sources.chats(next(cache.glob("chatterbot_corpus-*.whl"))) if 8 <= len(one[0]) <= 400]  # noqa: PLR2004
+    chats = [one[0] for one in sources.chats(next(cache.glob("chatterbot_corpus-*.whl"))) if 8 <= len(one[0]) <= 400]
     ready = [(text, "chat", "chatterbot") for text in chats]
     ready += [(text, "arithmetic", "made") for text in arithmetic.problems(rng, number // 12)]
     rng.shuffle(ready)
     for at in range(number * 3):
         # what is ready is spread evenly over the whole
         text, group, source = ready.pop() if ready and at % 8 == 0 else filled(rng, groups, known)
-        if text in seen or any(ord(letter) > 0x2FF for letter in text):  # noqa: PLR2004
+        if text in seen or any(ord(letter) > 0x2FF for letter in text):
             continue
         seen.add(text)
         turns = [text, rng.choice(follow)] if rng.random() < TWO_TURNS else [text]

@@ -10,15 +10,7 @@ import zipfile
 from pathlib import Path
 
 FEWEST_LINES, MOST_LINES = 5, 30
-MODULES = (
-    "argparse", "ast", "base64", "bisect", "calendar", "cmd", "collections", "colorsys", "configparser", "contextlib", "copy", "csv", "dataclasses",
-    "datetime", "difflib", "enum", "fileinput", "fnmatch", "fractions", "functools", "getopt", "glob", "gzip", "heapq", "html", "http.client",
-    "http.cookies", "imaplib", "inspect", "ipaddress", "json.decoder", "json.encoder", "linecache", "locale", "logging", "mailbox", "mimetypes",
-    "netrc", "ntpath", "numbers", "optparse", "os", "pathlib", "pickle", "platform", "plistlib", "posixpath", "pprint", "queue", "quopri",
-    "random", "re", "sched", "secrets", "selectors", "shelve", "shlex", "shutil", "smtplib", "socket", "socketserver", "statistics", "string",
-    "subprocess", "tabnanny", "tarfile", "tempfile", "textwrap", "threading", "timeit", "tokenize", "traceback", "types", "typing", "unittest.case",
-    "urllib.parse", "urllib.request", "uuid", "wave", "weakref", "webbrowser", "xml.dom.minidom", "xml.etree.ElementTree", "zipfile",
-)  # fmt: skip
+MODULES = Path(__file__).with_name("modules.txt").read_text("utf-8").split()
 
 
 def functions() -> tuple[list[str], list[tuple[str, str]]]:
@@ -37,7 +29,7 @@ def functions() -> tuple[list[str], list[tuple[str, str]]]:
             if FEWEST_LINES <= body.count("\n") <= MOST_LINES and not node.name.startswith("__"):
                 sources.append(_dedented(body, node.col_offset))
             told = (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")
-            if told and not node.name.startswith("_") and len(told) < 250:  # noqa: PLR2004
+            if told and not node.name.startswith("_") and len(told) < 250:
                 names.append((f"{module}.{node.name}", told))
     return sources, names
 
@@ -52,14 +44,14 @@ def tasks(wheel: Path) -> list[str]:
         held = json.loads(gzip.decompress(packed.read("reasoning_gym/data/codeio-hq.jsonl.gz")))
     return list(
         dict.fromkeys(one["task_description"].strip() for one in held if 40 <= len(one["task_description"]) <= 900)
-    )  # noqa: PLR2004
+    )
 
 
 def novel(wheel: Path) -> list[str]:
     """Return the paragraphs of "In the year 2889" (1889; in the public domain)."""
     with zipfile.ZipFile(wheel) as packed:
         text = packed.read("reasoning_gym/data/in_the_year_2889.txt").decode("utf-8")
-    return [one for one in (" ".join(part.split()) for part in text.split("\n\n")) if 150 <= len(one) <= 1200]  # noqa: PLR2004
+    return [one for one in (" ".join(part.split()) for part in text.split("\n\n")) if 150 <= len(one) <= 1200]
 
 
 def chats(wheel: Path) -> list[list[str]]:
@@ -97,6 +89,6 @@ def computing(dictionary: Path) -> tuple[list[str], list[str]]:
         words.append(lines[0].strip())
         for one in lines[1:]:
             flat = re.sub(r"[{}]", "", " ".join(one.split()))
-            if 200 <= len(flat) <= 900 and flat.endswith("."):  # noqa: PLR2004
+            if 200 <= len(flat) <= 900 and flat.endswith("."):
                 paragraphs.append(flat)
-    return paragraphs, [one for one in words if 3 <= len(one) <= 30 and "\n" not in one and not one.startswith("00-")]  # noqa: PLR2004
+    return paragraphs, [one for one in words if 3 <= len(one) <= 30 and "\n" not in one and not one.startswith("00-")]

@@ -6,14 +6,16 @@ from pathlib import Path
 
 # Lexicographer files, lexnames(5), by number: the names that templates.toml uses.
 KINDS = {
-    4: "act", 5: "animal", 6: "artifact", 7: "attribute", 8: "body", 9: "cognition", 11: "event", 12: "feeling", 13: "food", 14: "group",
-    15: "location", 17: "object", 18: "person", 19: "phenomenon", 20: "plant", 22: "process", 26: "state", 27: "substance",
+    4: "act", 5: "animal", 6: "artifact", 7: "attribute", 8: "body", 9: "cognition", 11: "event", 12: "feeling",
+    13: "food", 14: "group", 15: "location", 17: "object", 18: "person", 19: "phenomenon", 20: "plant", 22: "process",
+    26: "state", 27: "substance",
 }  # fmt: skip
 INSTANCE = "@i"
 NAMES = {"person": "somebody", "location": "place"}
 _EXAMPLE = re.compile(r'"([^"]{25,160})"')
 RUDE = re.compile(
-    r"\b(?:slang|vulgar|obscene|offensive|derogatory|disparaging|ethnic slur|sexual|sex|genital|prostitut|rape|murder|suicide|kill)",
+    r"\b(?:slang|vulgar|obscene|offensive|derogatory|disparaging|ethnic slur|sexual|sex|genital|prostitut|rape|murder"
+    r"|suicide|kill)",
     re.IGNORECASE,
 )
 
@@ -75,6 +77,6 @@ def sentences(folder: Path) -> list[str]:
             if RUDE.search(gloss):
                 continue
             for text in _EXAMPLE.findall(gloss):
-                if text.count(" ") >= 4 and " - " not in text:  # noqa: PLR2004
+                if text.count(" ") >= 4 and " - " not in text:
                     found[text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")] = None
     return list(found)

@@ -49,7 +49,7 @@ def command(
     """Have prompts answered by the target itself, and write token ids with a loss mask; goes on after a kill."""
     from vigil.cli.benching import run
     from vigil.screen import json_of
-    from vigil_draft.data.preparation import Settings, prepare
+    from vigil_draft.data.preparation import Audience, Settings, prepare
 
     _check(max_tokens=max_tokens, length=length, temperature=temperature, concurrency=concurrency, held_out=held_out)
     if (server is None) is not keep_answers:
@@ -70,7 +70,7 @@ def command(
         command=tuple(sys.argv),
     )
     try:
-        counts = run(lambda: prepare(settings, _server(server), mention, _progress))
+        counts = run(lambda: prepare(settings, _server(server), Audience(tell=mention, show=_progress)))
     except KeyboardInterrupt:
         mention(f"interrupted; what is answered is kept in {out}: the same command goes on")
         raise typer.Exit(130) from None

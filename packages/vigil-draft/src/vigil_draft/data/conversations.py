@@ -18,7 +18,8 @@ LINE_BYTES = 16 << 20
 ROLES = {
     "system": "system", "developer": "system",
     "user": "user", "human": "user", "prompter": "user",
-    "assistant": "assistant", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant", "bard": "assistant", "model": "assistant",
+    "assistant": "assistant", "gpt": "assistant", "chatgpt": "assistant", "bing": "assistant",
+    "bard": "assistant", "model": "assistant",
 }  # fmt: skip
 
 

@@ -68,9 +68,8 @@ class Journal:
 
     def _recall(self) -> None:
         self._file.seek(0)
-        good = number = 0
-        for line in self._file:
-            number += 1
+        good = 0
+        for number, line in enumerate(self._file, 1):
             try:
                 entry = _decode(line) if line.endswith(b"\n") else None
             except (msgspec.DecodeError, RecursionError):

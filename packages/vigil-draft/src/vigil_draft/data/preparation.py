@@ -1,9 +1,9 @@
 """A whole preparation: read, look, ask, write. What `vigil draft prepare` does, as one function."""
 
 import asyncio
-import datetime
+import datetime as dt
 import platform
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ from vigil_draft.data import conversations
 from vigil_draft.data.journal import Journal
 from vigil_draft.data.prepare import GOES_ON, Preparing, Sampling
 from vigil_draft.data.probe import Known, probe
-from vigil_draft.data.shards import write_sides
+from vigil_draft.data.shards import Split, write_sides
 from vigil_draft.data.template import Target, resolve
 from vigil_draft.data.writing import Room
 
@@ -61,17 +61,43 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = PATIENCE
 
 
-Tell = Callable[[str], None]
-Show = Callable[[Callable[[], str]], Awaitable[None]]
+class Audience(msgspec.Struct, frozen=True, kw_only=True):
+    """Who hears of it: `tell` what a user should know; `show` is given what says how far it is, until it is cancelled."""
+
+    tell: Callable[[str], None]
+    show: Callable[[Callable[[], str]], Coroutine[None, None, None]]
+
+
+class _Inputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read before anything is asked. `before`: the record of earlier runs."""
+
+    settings: Settings
+    target: Target
+    read: conversations.Read
+    today: str
+    before: records.Record | None
+
+    def asked(self, server: dict[str, Any]) -> records.Asked:
+        """Return what decides the result."""
+        one = self.settings
+        return records.Asked(
+            prompts=self.read.digest,
+            target=self.target.origin(),
+            server=server,
+            max_tokens=one.max_tokens,
+            length=one.length,
+            temperature=one.temperature,
+            held_out=one.held_out,
+            keep_answers=one.keep_answers,
+            seed=one.seed,
+            today=self.today,
+        )
 
 
 async def prepare(
-    settings: Settings, find: Callable[[], Awaitable[Server]] | None, tell: Tell, show: Show
+    settings: Settings, find: Callable[[], Awaitable[Server]] | None, audience: Audience
 ) -> dict[str, Any]:
-    """Prepare training data and return what was counted, side by side.
-
-    `find` gives the server, None where the files' answers are kept; `tell` hears what a user should know, `show` is given what
-    says how far it is.
+    """Prepare training data and return what was counted, side by side. `find` gives the server; None: answers are kept.
 
     Raises:
         UsageError: Something cannot be as it was asked for.
@@ -79,31 +105,51 @@ async def prepare(
         MeasureError: It fails, or the disk does.
 
     """
-    out = _out(settings.out)
-    before = records.recall(out)
-    today = before.asked.today if before else datetime.datetime.now(datetime.UTC).date().isoformat()
-    target = Target(resolve(settings.target), today)
-    read = conversations.read(list(settings.prompts))
-    journal = Journal.open(out)
+    inputs = _read(settings)
+    journal = Journal.open(settings.out)
     try:
-        work = Preparing(read.conversations, target, journal, _sampling(settings))
-        if find is None:
-            record = records.begin(out, _asked(settings, read.digest, target, {}, today), _run(settings, {}))
-            work.keep_answers()
-        else:
-            record = await _answered(settings, await find(), work, read.digest, today, tell, show)
-        counts = _written(out, work, settings, record)
+        if journal.at and inputs.before is None:
+            raise UsageError(
+                f"--out {settings.out} holds answers, and no {records.NAME} that says of what: give another --out"
+            )
+        work = Preparing(inputs.read.conversations, inputs.target, journal, _sampling(settings))
+        record = await _filled(inputs, work, find, audience)
+        record.counts = {**_written(settings, work, record), "doubles": inputs.read.doubles}
     finally:
         journal.close()
-    record.counts = {**counts, "doubles": read.doubles}
-    records.keep(out, record)
-    return counts
+    records.keep(settings.out, record)
+    return record.counts
 
 
-async def _answered(
-    settings: Settings, server: Server, work: Preparing, digest: str, today: str, tell: Tell, show: Show
+def _read(settings: Settings) -> _Inputs:
+    try:
+        settings.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {settings.out}: {error.strerror}") from error
+    before = records.recall(settings.out)
+    today = before.asked.today if before else dt.datetime.now(dt.UTC).date().isoformat()
+    target = Target(resolve(settings.target), today)
+    read = conversations.read(list(settings.prompts))
+    return _Inputs(settings=settings, target=target, read=read, today=today, before=before)
+
+
+async def _filled(
+    inputs: _Inputs, work: Preparing, find: Callable[[], Awaitable[Server]] | None, audience: Audience
 ) -> records.Record:
+    """Have the journal filled, and return the record."""
+    settings, before = inputs.settings, inputs.before
+    if find is None:
+        record = records.begin(settings.out, inputs.asked({}), _run(settings, {}))
+        work.keep_answers()
+        return record
+    if before is not None and work.progress.done == work.progress.total:  # no server is needed for what is answered
+        return records.begin(settings.out, inputs.asked(before.asked.server), _run(settings, {}))
+    return await _answered(inputs, await find(), work, audience)
+
+
+async def _answered(inputs: _Inputs, server: Server, work: Preparing, audience: Audience) -> records.Record:
     """Look at the server, and have it answer what is missing."""
+    settings = inputs.settings
     async with client_of(place_of(server.url, settings.key), settings.limits) as client:
         found = await served(client, server.url, settings.model or server.model, server.engine)
         if found.context is not None and found.context < settings.length:
@@ -112,35 +158,33 @@ async def _answered(
             )
         known = await probe(client, found, work.target)
         for note in known.notes:
-            tell(note)
-        facts = await server_facts(client, found)
-        asked = _asked(settings, digest, work.target, _said(known), today)
-        record = records.begin(
-            settings.out, asked, _run(settings, {"url": server.url, "settings": facts, "notes": known.notes})
-        )
+            audience.tell(note)
+        told = {"url": server.url, "settings": await server_facts(client, found), "notes": known.notes}
+        record = records.begin(settings.out, inputs.asked(_said(known)), _run(settings, told))
         if work.progress.done:
-            tell(f"{work.progress.done:,} of {work.progress.total:,} prompts are answered already")
-        showing = asyncio.ensure_future(show(work.progress.line))
+            audience.tell(f"{work.progress.done:,} of {work.progress.total:,} prompts are answered already")
+        showing = asyncio.create_task(audience.show(work.progress.line))
         try:
             await work.ask(client, known, settings.concurrency)
         finally:
             showing.cancel()
             await asyncio.gather(showing, return_exceptions=True)
-            tell(work.progress.line())
+            audience.tell(work.progress.line())
     return record
 
 
-def _written(out: Path, work: Preparing, settings: Settings, record: records.Record) -> dict[str, Any]:
+def _written(settings: Settings, work: Preparing, record: records.Record) -> dict[str, Any]:
     provenance = {
         "made_by": f"vigil-draft {__version__}",
         "conventions": CONVENTIONS,
         "asked": msgspec.to_builtins(record.asked),
         "runs": record.runs,
     }
+    split = Split(share=settings.held_out, seed=settings.seed)
     try:
-        return write_sides(out, work.conversations, work.journal, settings.held_out, settings.seed, provenance)
+        return write_sides(settings.out, work.conversations, work.journal, split, provenance)
     except OSError as error:
-        raise MeasureError(f"--out {out}: {error.strerror}; {GOES_ON}") from error
+        raise MeasureError(f"--out {settings.out}: {error.strerror}; {GOES_ON}") from error
 
 
 def _sampling(settings: Settings) -> Sampling:
@@ -152,21 +196,6 @@ def _said(known: Known) -> dict[str, Any]:
     return {"model": known.served.model, "engine": known.served.engine, "answers": known.dialect.words}
 
 
-def _asked(settings: Settings, digest: str, target: Target, server: dict[str, Any], today: str) -> records.Asked:
-    return records.Asked(
-        prompts=digest,
-        target=target.origin(),
-        server=server,
-        max_tokens=settings.max_tokens,
-        length=settings.length,
-        temperature=settings.temperature,
-        held_out=settings.held_out,
-        keep_answers=settings.keep_answers,
-        seed=settings.seed,
-        today=today,
-    )
-
-
 def _run(settings: Settings, server: dict[str, Any]) -> dict[str, Any]:
     versions = {"vigil": vigil_version, "vigil_draft": __version__, "python": platform.python_version()}
     try:
@@ -176,11 +205,3 @@ def _run(settings: Settings, server: dict[str, Any]) -> dict[str, Any]:
     except ImportError:
         pass
     return {"command": list(hide_in_command(settings.command)), "versions": versions, "server": server}
-
-
-def _out(path: Path) -> Path:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {path}: {error.strerror}") from error
-    return path

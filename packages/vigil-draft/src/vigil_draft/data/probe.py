@@ -1,4 +1,4 @@
-"""Look at a server before it is asked thousands of questions: which dialect it takes, and whether its tokenizer is the target's."""
+"""Look at a server before thousands of questions: which dialect it takes, and whether its tokenizer is the target's."""
 
 import msgspec
 
@@ -102,5 +102,5 @@ def _must_say(answer: Answer, ids: list[int], target: Target, served: Served) ->
     said = target.text(ids) if max(ids, default=0) < target.vocabulary else ""
     if said.strip() != answer.text.strip() and "\ufffd" not in said:  # half a character may be cut off
         raise UsageError(
-            f"{served.url} answered {answer.text[:40]!r} and gives ids that read {said[:40]!r} in the tokenizer of {target.folder}"
+            f"{served.url} answered {answer.text[:40]!r} and gives ids that read {said[:40]!r} by {target.folder}"
         )

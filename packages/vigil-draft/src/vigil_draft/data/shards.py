@@ -17,44 +17,35 @@ SIDES = ("train", "heldout")
 PROMPTS = "prompts.jsonl"
 
 
-def held_out(one: Conversation, share: float, seed: int) -> bool:
-    """Say whether a conversation is held out: by a hash of its first turn, so that no such turn is on both sides."""
-    drawn = int.from_bytes(hashlib.sha256(f"{seed}/{one.first_key}".encode()).digest()[:8], "big")
-    return drawn < share * 2**64
+class Split(msgspec.Struct, frozen=True, kw_only=True):
+    """Which conversations are held out: a `share` of them, drawn by `seed`."""
+
+    share: float
+    seed: int
+
+    def side(self, one: Conversation) -> str:
+        """Return a conversation's side: by a hash of its first turn, so that no such turn is on both."""
+        drawn = int.from_bytes(hashlib.sha256(f"{self.seed}/{one.first_key}".encode()).digest()[:8], "big")
+        return "heldout" if drawn < self.share * 2**64 else "train"
 
 
 def write_sides(
-    folder: Path,
-    conversations: tuple[Conversation, ...],
-    journal: Journal,
-    share: float,
-    seed: int,
-    provenance: dict[str, Any],
+    folder: Path, read: tuple[Conversation, ...], journal: Journal, split: Split, provenance: dict[str, Any]
 ) -> dict[str, Any]:
     """Write `train/` and `heldout/`, each with its prompts; return what was counted. Raises `OSError`."""
     counts: dict[str, Any] = {}
     for side in SIDES:
         there = folder / side
         there.mkdir(exist_ok=True)
-        wanted = side == "heldout"
-        shards, prompts, said = [], [], Counter[str]()
-        for number, docs in enumerate(_shards(_entries(journal, conversations, share, seed, wanted), said, prompts)):
-            shards.append(write_shard(there, number, docs))
-        write_whole(there / PROMPTS, b"".join(msgspec.json.encode(_line(conversations[n])) + b"\n" for n in prompts))
+        prompts: list[int] = []
+        said = Counter[str]()
+        entries = (one for one in journal.entries() if split.side(read[one.n]) == side)
+        shards = [write_shard(there, number, docs) for number, docs in enumerate(_shards(entries, said, prompts))]
+        write_whole(there / PROMPTS, b"".join(msgspec.json.encode(_line(read[n])) + b"\n" for n in prompts))
         write_manifest(there, shards, {**provenance, "side": side, "counts": dict(said)})
         totals = {name: sum(one[name] for one in shards) for name in ("documents", "tokens", "loss_tokens")}
         counts[side] = {**totals, **said}
     return counts
-
-
-def _entries(
-    journal: Journal,
-    conversations: tuple[Conversation, ...],
-    share: float,
-    seed: int,
-    wanted: bool,  # noqa: FBT001
-) -> Iterator[Entry]:
-    return (one for one in journal.entries() if held_out(conversations[one.n], share, seed) is wanted)
 
 
 def _shards(entries: Iterator[Entry], said: Counter[str], prompts: list[int]) -> Iterator[Documents]:

@@ -4,7 +4,7 @@ What people wrote is data. Where it holds a word of the template's structure (`<
 that it is, so that no prompt closes its own turn or opens another's.
 """
 
-import datetime
+import datetime as dt
 import hashlib
 import json
 import os
@@ -41,7 +41,7 @@ class Target:
         self.vocabulary = self.tokenizer.get_vocab_size(with_added_tokens=True)
         self.ends = self._end_ids()
         self._structure = self._structure_words()
-        self._render = _renderer(self.template, today or datetime.datetime.now(datetime.UTC).date().isoformat())
+        self._render = _renderer(self.template, today or dt.datetime.now(dt.UTC).date().isoformat())
         self._named = {
             name: self._word(name) for name in ("bos_token", "eos_token", "unk_token", "pad_token") if self._word(name)
         }
@@ -233,7 +233,7 @@ def _renderer(template: str, today: str) -> Any:
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     environment.filters["tojson"] = as_json
     environment.globals["raise_exception"] = refuse
-    environment.globals["strftime_now"] = lambda form: datetime.date.fromisoformat(today).strftime(form)
+    environment.globals["strftime_now"] = lambda form: dt.date.fromisoformat(today).strftime(form)
     try:
         return environment.from_string(
             template.replace("{% generation %}", "").replace("{% endgeneration %}", "")
