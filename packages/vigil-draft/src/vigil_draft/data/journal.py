@@ -4,7 +4,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Self
 
 import msgspec
 
@@ -36,9 +36,10 @@ _decode = msgspec.json.Decoder(Entry).decode
 class Journal:
     """An open journal. Invariant: `at` knows the place of each whole line, and no other process writes to it meanwhile."""
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self.path, self._file = path, file
+    def __init__(self, path: Path, handle: int) -> None:
+        self.path, self._handle = path, handle
         self.at: dict[int, int] = {}
+        self._end = 0
         self._dirty = False
 
     @classmethod
@@ -51,65 +52,60 @@ class Journal:
         """
         path = folder / NAME
         try:
-            file = path.open("a+b")
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
             raise UsageError(f"--out {folder}: {error.strerror}") from error
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = cls(path, file)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = cls(path, handle)
             found._recall()
         except BlockingIOError as error:
-            file.close()
+            os.close(handle)
             raise UsageError(f"--out {folder}: another vigil is preparing into it") from error
         except BaseException:
-            file.close()
+            os.close(handle)
             raise
         return found
 
     def _recall(self) -> None:
-        self._file.seek(0)
-        good = 0
-        for number, line in enumerate(self._file, 1):
-            try:
-                entry = _decode(line) if line.endswith(b"\n") else None
-            except (msgspec.DecodeError, RecursionError):
-                entry = None
-            if entry is None:
-                if self._file.read(1):
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    entry = _decode(line) if line.endswith(b"\n") else None
+                except (msgspec.DecodeError, RecursionError):
+                    entry = None
+                if entry is None and file.read(1):
                     raise UsageError(
-                        f"{self.path}, line {number}: damaged; take that line out, and its prompt is asked again"
+                        f"{self.path}, line {number}: damaged; without that line, its prompt is asked again"
                     )
-                break
-            self.at[entry.n] = good
-            good += len(line)
-        self._file.truncate(good)
-        self._file.seek(0, os.SEEK_END)
+                if entry is not None:
+                    self.at[entry.n] = self._end
+                    self._end += len(line)
+        os.ftruncate(self._handle, self._end)
 
     def add(self, entry: Entry) -> None:
-        """Write an entry; raises `OSError` where the disk does not take it, which leaves the line torn at most."""
-        place = self._file.seek(0, os.SEEK_END)
-        self._file.write(_encode(entry) + b"\n")
-        self._file.flush()
-        self.at[entry.n] = place
+        """Write an entry; raises `OSError` where the disk does not take it, which leaves a torn line at most."""
+        line = memoryview(_encode(entry) + b"\n")
+        written = 0
+        while written < len(line):
+            written += os.write(self._handle, line[written:])
+        self.at[entry.n] = self._end
+        self._end += written
         self._dirty = True
 
     def sync(self) -> None:
         """Let the disk have what was written."""
         if self._dirty:
             self._dirty = False
-            os.fsync(self._file.fileno())
+            os.fsync(self._handle)
 
     def entries(self) -> Iterator[Entry]:
         """Yield what there is, in the order of the conversations."""
-        self._file.flush()
         with self.path.open("rb") as file:
             for number in sorted(self.at):
                 file.seek(self.at[number])
                 yield _decode(file.readline())
 
     def close(self) -> None:
-        """Sync and close."""
-        try:
-            self.sync()
-        finally:
-            self._file.close()
+        """Let another process have it; what was added and not synced since may be lost with the machine."""
+        os.close(self._handle)

@@ -114,11 +114,12 @@ async def prepare(
             )
         work = Preparing(inputs.read.conversations, inputs.target, journal, _sampling(settings))
         record = await _filled(inputs, work, find, audience)
-        record.counts = {**_written(settings, work, record), "doubles": inputs.read.doubles}
+        sides = _written(settings, work, record)
     finally:
         journal.close()
+    record.counts = {**sides, "doubles": inputs.read.doubles}
     records.keep(settings.out, record)
-    return record.counts
+    return sides
 
 
 def _read(settings: Settings) -> _Inputs:

@@ -30,7 +30,10 @@ class TemplateError(Exception):
 
 
 class Target:
-    """A target's folder, as far as text goes. Invariant: `ends` holds one token id or more."""
+    """A target's folder, as far as text goes. Invariant: `ends` holds one token id or more.
+
+    `sample`: a short conversation as text, for comparing tokenizers by the words of the structure, too.
+    """
 
     def __init__(self, folder: Path, today: str | None = None) -> None:
         self.folder = folder
@@ -45,6 +48,10 @@ class Target:
         self._named = {
             name: self._word(name) for name in ("bos_token", "eos_token", "unk_token", "pad_token") if self._word(name)
         }
+        try:
+            self.sample = self._rendered([{"role": "user", "content": "Is 17 prime?"}], answering=True)
+        except TemplateError as error:
+            raise UsageError(f"the chat template of {folder} does not take a plain question: {error}") from error
 
     def prompt(self, messages: "Sequence[Message]", *, answering: bool = True) -> list[int]:
         """Return a conversation's token ids; with `answering` up to where the target's answer begins.
@@ -124,11 +131,6 @@ class Target:
     def _word(self, name: str) -> str:
         held = self._settings.get(name)
         return str(held.get("content") or "") if isinstance(held, dict) else str(held or "")
-
-    @property
-    def sample(self) -> str:
-        """Return a short conversation as text, for comparing tokenizers by the words of its structure, too."""
-        return self._rendered([{"role": "user", "content": "Is 17 prime?"}], answering=True)
 
     def origin(self) -> dict[str, Any]:
         """Return what says later which target it was: hashes of what is text, names and sizes of its weights."""
