@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 START, END, FIRST_BYTE = 0, 1, 3
 WORDS = ("<|start|>", "<|end|>", "<|other|>")
@@ -87,7 +87,7 @@ class FakeTarget:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
-    def __enter__(self) -> "FakeTarget":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from fake_target import END, FakeTarget, ids_of, make_model, text_of
+
 from vigil_draft.data.prepared import read, read_manifest
 
 PROMPTS = [f"Question number {at}?" for at in range(40)]
@@ -133,7 +134,7 @@ def test_prepare_keeps_answers_where_it_is_told_to(site: Site) -> None:
     said = [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "The answer."}]
     site.write(
         {"messages": said},
-        {"messages": said[:1] + [{"role": "assistant", "content": "x" * 600}]},
+        {"messages": [*said[:1], {"role": "assistant", "content": "x" * 600}]},
         {"prompt": "No answer?"},
     )
     done = site(None, "--keep-answers")
