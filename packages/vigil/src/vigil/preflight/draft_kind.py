@@ -59,6 +59,23 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return integer(self.config, "num_aux_hidden_states") or len(self.nested_layers or ()) or 3
 
     @property
+    def inputs(self) -> int:
+        """From how many layers it was made to take its inputs, wherever its config says so."""
+        return integer(self.config, "num_aux_hidden_states") or len(self.nested_layers or self.outer_layers or ()) or 3
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens back some layer of it looks, None where all look at everything (speculators 0.9: eagle3/core.py)."""
+        kinds = self.config.get("layer_types")
+        slides = isinstance(kinds, list) and "sliding_attention" in kinds
+        return integer(self.config, "sliding_window") if slides else None
+
+    @property
+    def layers(self) -> int:
+        """How many layers it has."""
+        return integer(self.config, "num_hidden_layers") or 1
+
+    @property
     def draft_vocabulary(self) -> int | None:
         """How many tokens it can propose."""
         return integer(self.config, "draft_vocab_size")
