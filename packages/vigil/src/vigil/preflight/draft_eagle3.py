@@ -42,8 +42,8 @@ def _entry(command: Command, model: ModelSeen, draft: Draft, version: str | None
             severity=Severity.FATAL,
             text=f"{model.given} has the config of the speculators library, which SGLang does not read: "
             "what it needs stands in transformer_layer_config.",
-            advice="Write a flat config.json: that part, architectures [LlamaForCausalLMEagle3], draft_vocab_size, and the "
-            "layer ids less one in eagle_config.",
+            advice="`vigil draft convert --to sglang` writes a flat config.json: that part, architectures "
+            "[LlamaForCausalLMEagle3], draft_vocab_size, and the layer ids less one in eagle_config.",
             seen="SGLang 0.5.23: nothing below srt names `speculators`",
         )
         return

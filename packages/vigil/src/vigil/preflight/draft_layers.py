@@ -129,7 +129,7 @@ def _by_vllm(draft: Draft, layers: int, version: releases.Version) -> tuple[Seve
         text += f"its new runner does not read them there and takes {_list(usual(layers))}, " if passed else ""
         text += "its old one takes them as they are." if passed else "it takes them as they are, one too early."
         advice = f'"eagle_aux_hidden_state_layer_ids": {_list([one + 1 for one in found])} beside the other settings, '
-        return (Severity.WARNING if passed else Severity.NOTE), text, advice + "if they are counted so."
+        return Severity.WARNING, text, advice + "if they are counted so."
     return None
 
 

@@ -180,7 +180,7 @@ def _shapes(
 ) -> Iterator[Finding]:
     wrong = []
     for name, one in draft.tensors.items():
-        wanted = _shape(name, draft)
+        wanted = shape_by_config(name, draft)
         if wanted is not None and name not in left_out and None not in wanted and one.shape != wanted:
             wrong.append(f"{name} is {_by(one.shape)} and not {_by(wanted)}")
     if not wrong:
@@ -199,7 +199,7 @@ def _by(shape: tuple[int | None, ...]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _shape(name: str, draft: Draft) -> tuple[int | None, ...] | None:
+def shape_by_config(name: str, draft: Draft) -> tuple[int | None, ...] | None:
     """Return the shape that a tensor must have by the config, None for one that is not known or has an unknown size."""
     config, wide, into = draft.config, draft.hidden_size, draft.target_hidden_size
     heads, inner = integer(config, "num_attention_heads"), integer(config, "intermediate_size")
