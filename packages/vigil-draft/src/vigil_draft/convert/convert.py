@@ -53,7 +53,7 @@ def convert(source: str, folder: Path, wish: Wish, target: str | None, command: 
 def _block(
     found: Plan, hashes: dict[str, str], wish: Wish, target: ModelSeen | None, command: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Return where the draft comes from. The hash of the source is over its config and its tensors by our names."""
+    """Return where the draft comes from. The source has a hash over its tensors and one of its config."""
     config = (found.source.path / "config.json").read_bytes()
     told = {
         "schema": provenance.SCHEMA,
@@ -64,6 +64,7 @@ def _block(
         "source": {
             "path": str(found.source.path),
             "format": found.meaning.form,
+            "sha256": _whole(found, hashes),
             "config_sha256": hashlib.sha256(config).hexdigest(),
             "conventions": words_of(found.draft, found.meaning, None),
         },
@@ -76,10 +77,18 @@ def _block(
     return {**told, "before": before} if before is not None else told
 
 
+def _whole(found: Plan, hashes: dict[str, str]) -> str:
+    """Return one hash over all tensors that were copied, by the names that they had."""
+    digest = hashlib.sha256()
+    for name, old in sorted(found.names.items(), key=lambda one: one[1]):
+        digest.update(f"{old} {hashes[name]}\n".encode())
+    return digest.hexdigest()
+
+
 def _tensor(found: Plan, name: str, digest: str) -> dict[str, str]:
     """Return which tensor of which file it was, and the hash of its bytes, here and there."""
     source = found.tensors[name]
     told = {"sha256": digest}
     if isinstance(source, Stored):
-        told["from"] = found.names[name] or "the target"
+        told["from"] = found.names.get(name, "the target")
     return told

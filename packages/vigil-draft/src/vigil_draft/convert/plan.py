@@ -11,11 +11,11 @@ from vigil.preflight.model_config import architectures, integer, text_part
 from vigil.preflight.seen_models import ModelSeen
 from vigil.screen import plain
 from vigil_draft.convert.refusals import refusals
-from vigil_draft.convert.taken_over import Taken, taken_over
+from vigil_draft.convert.taken_over import taken_over
 from vigil_draft.errors import RefusedError
 from vigil_draft.formats.configs import Asked, config_for
 from vigil_draft.formats.folders import Folder, Stored, read_folder
-from vigil_draft.formats.kinds import format_of
+from vigil_draft.formats.kinds import IDS, format_of
 from vigil_draft.formats.meaning import Meaning, meaning_of
 from vigil_draft.formats.names import ours, written
 from vigil_draft.formats.writing import Source
@@ -57,35 +57,39 @@ def plan(model: ModelSeen, target: ModelSeen | None, wish: Wish) -> Plan:
         DraftError: A file is broken.
 
     """
-    eagle3_in(model)  # refuses in one line what is broken, or something else
-    source = read_folder(Path(model.path or model.given))
-    model = msgspec.structs.replace(model, config=source.config)  # the scout cuts long values
-    draft = eagle3_in(model)
+    source, model, draft = _read(model)
     meaning = meaning_of(draft, format_of(source.config, source.tensors))
-    if not draft.is_llama or draft.quantised:
-        what = (
-            "its tensors are quantised"
-            if draft.quantised
-            else f"its class is {', '.join(architectures(draft.config)) or '?'}"
-        )
-        raise RefusedError((f"only plain Llama drafts are converted, and {what}",))
     names = {name: one for name, one in ours(source.tensors).items() if not one.endswith(_NEVER_READ)}
     taken = taken_over({one: source.tensors[name] for name, one in names.items()}, draft, target, wish.to)
     asked = _asked(source, draft, meaning, target)
     config = config_for(wish.to, asked)
-    tensors = {written(name, wish.to, midlayer=wish.midlayer): one for name, one in taken.tensors.items()}
+    here = {one: written(one, wish.to, midlayer=wish.midlayer) for one in taken.tensors}
+    tensors = {here[one]: stored for one, stored in taken.tensors.items()}
     why = refusals(wish, msgspec.structs.replace(model, config=config), tensors, draft, meaning)
     why = (*meaning.doubts, *_layers(asked, target, wish.to), *taken.why, *why)
     if why:
         raise RefusedError(tuple(plain(one, 500) for one in why))
-    origins = {
-        name: next((old for old, one in names.items() if written(one, wish.to, midlayer=wish.midlayer) == name), "")
-        for name in tensors
-    }
     return Plan(
-        config=config, tensors=tensors, names=origins, draft=draft, meaning=meaning, source=source,
+        config=config, tensors=tensors, draft=draft, meaning=meaning, source=source,
+        names={here[one]: old for old, one in names.items() if taken.tensors.get(one) is source.tensors[old]},
         notes=(*taken.notes, *_notes(source, draft, names)),
     )  # fmt: skip
+
+
+def _read(model: ModelSeen) -> tuple[Folder, ModelSeen, Draft]:
+    """Return the source with its config whole (the scout cuts long values), and the draft that it is."""
+    eagle3_in(model)  # refuses in one line what is broken, or something else
+    source = read_folder(Path(model.path or model.given))
+    whole = msgspec.structs.replace(model, config=source.config)
+    draft = eagle3_in(whole)
+    if draft.quantised:
+        raise RefusedError(("only plain drafts are converted, and the tensors of this one are quantised",))
+    if not draft.is_llama:
+        names = ", ".join(plain(one, 60) for one in architectures(draft.config)) or "?"
+        raise RefusedError((f"only Llama drafts are converted, and the class of this one is {names}",))
+    if draft.config.get("tie_word_embeddings") is True and "lm_head.weight" not in draft.tensors:
+        raise RefusedError(("tie_word_embeddings: its head is its embedding, and no other format says so of a draft",))
+    return source, whole, draft
 
 
 def _asked(source: Folder, draft: Draft, meaning: Meaning, target: ModelSeen | None) -> Asked:
@@ -96,13 +100,13 @@ def _asked(source: Folder, draft: Draft, meaning: Meaning, target: ModelSeen | N
     verifier = None
     if target is not None and target.config is not None:
         verifier = {"name_or_path": target.given, "architectures": list(architectures(target.config))}
-    head = draft.tensors.get("lm_head.weight")
+    head, small = draft.tensors.get("lm_head.weight"), draft.draft_vocabulary
     return Asked(
         flat=draft.config,
         whole=source.config,
         meaning=meaning,
         boundaries=None if default else meaning.boundaries,
-        draft_vocabulary=draft.draft_vocabulary if head is not None else None,
+        draft_vocabulary=None if head is None and small == integer(draft.config, "vocab_size") else small,
         dtype=head.dtype if head is not None else draft.tensors["fc.weight"].dtype,
         verifier=verifier,
     )
@@ -112,16 +116,10 @@ def _layers(asked: Asked, target: ModelSeen | None, to: str) -> list[str]:
     """Refuse a list of layers for a target whose class counts them in a way of its own."""
     names = architectures((target.config if target is not None else None) or {})
     own = [one for one in names if one.startswith(OWN_WAYS)]
-    if (
-        asked.boundaries is not None
-        and own
-        and "sglang" in {to, asked.meaning.form, *_LIKE_SGLANG.get(asked.meaning.form, ())}
-    ):
+    by_sglang = to == "sglang" or IDS[asked.meaning.form] != "boundaries"
+    if asked.boundaries is not None and own and by_sglang:
         return [f"layer ids: SGLang counts those of {own[0]} in a way of its own, which is not known here"]
     return []
-
-
-_LIKE_SGLANG = {"specforge": ("sglang",), "original": ("sglang",)}
 
 
 def _notes(source: Folder, draft: Draft, names: dict[str, str]) -> list[str]:
@@ -132,6 +130,3 @@ def _notes(source: Folder, draft: Draft, names: dict[str, str]) -> list[str]:
     if left:
         found.append(f"left out, since no loader reads them: {', '.join(left[:5])}")
     return found
-
-
-__all__ = ["Plan", "Taken", "Wish", "plan"]

@@ -11,7 +11,8 @@ from vigil_draft.formats.meaning import Meaning
 _OF_THE_DRAFT = frozenset({
     "architectures", "draft_vocab_size", "target_hidden_size", "norm_before_residual", "norm_before_fc", "fc_norm",
     "use_aux_norm", "norm_output", "eagle_aux_hidden_state_layer_ids", "eagle_config", "num_aux_hidden_states",
-    "tie_word_embeddings", "embed_requires_grad", "speculators_config", "speculators_model_type", "speculators_version", "transformer_layer_config",
+    "tie_word_embeddings", "embed_requires_grad", "speculators_config", "speculators_model_type", "speculators_version",
+    "transformer_layer_config",
     "auto_map", "rope_theta", "rope_parameters", "rope_scaling", "torch_dtype", "dtype", "transformers_version",
 })  # fmt: skip
 _DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
