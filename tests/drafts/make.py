@@ -118,6 +118,85 @@ FORMS: dict[str, Callable[[], Draft]] = {
 }  # fmt: skip
 
 
+def _changed(base: Callable[[], Draft], **config: Any) -> Draft:
+    """Return a draft with other settings; `...` takes one away."""
+    made = base()
+    made.config.update(config)
+    made.config = {name: value for name, value in made.config.items() if value is not ...}
+    return made
+
+
+def _with(base: Callable[[], Draft], tensors: dict[str, Told], **config: Any) -> Draft:
+    made = _changed(base, **config)
+    made.tensors.update(tensors)
+    return made
+
+
+def _without(base: Callable[[], Draft], *names: str) -> Draft:
+    made = base()
+    for name in names:
+        del made.tensors[name]
+    return made
+
+
+def _prefixed() -> Draft:
+    made = sglang()
+    made.tensors = {f"model.{name}": told for name, told in made.tensors.items()}
+    return made
+
+
+def _four() -> Draft:
+    made = _with(speculators, {"fc.weight": ("BF16", (HIDDEN, 4 * HIDDEN))})
+    made.config["eagle_aux_hidden_state_layer_ids"] = [1, 3, 5, 6]
+    return made
+
+
+def _wide() -> Draft:
+    """Return a draft as wide as its three inputs together."""
+    made = sglang()
+    made.config.update(hidden_size=3 * HIDDEN, target_hidden_size=HIDDEN)
+    grown = {name: (dtype, _grown(name, shape)) for name, (dtype, shape) in made.tensors.items()}
+    made.tensors = {**grown, "embed_tokens.weight": ("BF16", (VOCABULARY, 3 * HIDDEN))}
+    return made
+
+
+def _grown(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    if name in {"d2t", "t2d"}:
+        return shape
+    if name == "fc.weight":
+        return (3 * HIDDEN, 3 * HIDDEN)
+    keeps = name.endswith(
+        ("q_proj.weight", "k_proj.weight", "v_proj.weight", "gate_proj.weight", "up_proj.weight", "lm_head.weight")
+    )
+    if len(shape) == 1:
+        return (3 * HIDDEN,)
+    return (shape[0], 3 * shape[1]) if keeps else (3 * shape[0], shape[1])
+
+
+BIASES: dict[str, Told] = {f"layers.0.self_attn.{one}_proj.bias": ("BF16", (HEADS * EACH,)) for one in "qkvo"}
+SLIDES = {"layer_types": ["sliding_attention"], "sliding_window": 32}
+CASES: dict[str, Callable[[], Draft]] = {
+    **FORMS,
+    "unknown-tensor": lambda: _with(sglang, {"extra.weight": ("BF16", (HIDDEN,))}),
+    "missing-norm": lambda: _without(sglang, "layers.0.hidden_norm.weight"),
+    "norm-before-residual": lambda: _changed(sglang, norm_before_residual=True),
+    "residual-unsaid": lambda: _changed(speculators, norm_before_residual=...),
+    "ids-beside": lambda: _changed(sglang, eagle_aux_hidden_state_layer_ids=[1, 3, 6]),
+    "biases": lambda: _with(sglang, BIASES, attention_bias=True),
+    "no-d2t": lambda: _without(sglang, "d2t"),
+    "tied": lambda: _changed(sglang, tie_word_embeddings=True),
+    "two-layers": lambda: _with(sglang, layer("layers.1", 1, "input_layernorm"), num_hidden_layers=2),
+    "two-layers-sglang": lambda: _with(sglang, layer("layers.1", 1), num_hidden_layers=2),
+    "wide-as-inputs": _wide,
+    "window": lambda: _changed(sglang, **SLIDES),
+    "four-inputs": _four,
+    "prefixed": _prefixed,
+    "norm-output": lambda: _changed(specforge, norm_output=True),
+    "short": lambda: _changed(sglang, max_position_embeddings=128),
+}
+"""Each format, and each trap that engines fall into."""
+
+
 def write_target(folder: Path) -> Path:
     """Write the target: its config, its embedding and its head."""
     tensors: dict[str, Told] = {
@@ -158,11 +237,11 @@ def write_safetensors(path: Path, tensors: dict[str, Told], given: dict[str, byt
 
 
 def main() -> None:
-    """Write the target and the forms, or those that are named."""
+    """Write the target and all cases, or those that are named."""
     folder = Path(sys.argv[1])
     write_target(folder / "target")
-    for name in sys.argv[2:] or FORMS:
-        FORMS[name]().write(folder / name)
+    for name in sys.argv[2:] or CASES:
+        CASES[name]().write(folder / name)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A draft. `kind`: "eagle3", "eagle", "model", "other", or "" where it cannot be told.
 
     `config` is flat: of a draft of the speculators library its inner config with what stands above it. `tensors` have no
-    "model." before their names; empty where they were not seen.
+    "model." before their names; empty where they were not seen. `prefixed`: those that had it.
     """
 
     kind: str
@@ -32,6 +32,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     given: str
     speculators: bool
     tensors: dict[str, TensorSeen]
+    prefixed: tuple[str, ...] = ()
 
     @property
     def hidden_size(self) -> int | None:
@@ -101,7 +102,8 @@ def draft_from(model: ModelSeen) -> Draft | None:
     speculators = "speculators_model_type" in model.config or isinstance(inner, dict)
     flat = {**inner, **_above(model.config)} if isinstance(inner, dict) else dict(model.config)
     kind = _kind(model.config, tensors)
-    return Draft(kind=kind, config=flat, given=model.given, speculators=speculators, tensors=tensors)
+    prefixed = tuple(name for name in model.tensors or () if name.startswith("model."))
+    return Draft(kind=kind, config=flat, given=model.given, speculators=speculators, tensors=tensors, prefixed=prefixed)
 
 
 def _above(config: Config) -> dict[str, Any]:

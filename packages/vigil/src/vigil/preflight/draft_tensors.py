@@ -25,7 +25,9 @@ _OF_LAYER = (
     "mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight",
     "input_layernorm.weight", "hidden_norm.weight", "post_attention_layernorm.weight",
 )  # fmt: skip
+USUAL_INPUTS = 3
 _HARMLESS = ("inv_freq", "t2d", "mask_hidden")
+_OUTER_BIAS = "self_attn.o_proj.bias"
 _BIASES = ("self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias")
 
 
@@ -37,6 +39,8 @@ def check_tensors(command: Command, model: ModelSeen, draft: Draft, version: str
         return
     left_out = [name for name in draft.tensors if not _taken(name, draft, reads, command.engine)]
     yield from _left_out(command, model, left_out, version)
+    yield from _prefixed(command, model, draft, version)
+    yield from _inputs(command, model, draft, reads, version)
     yield from _missing(command, model, draft, reads, version)
     yield from _shapes(command, model, draft, version, left_out)
     yield from _layers(command, model, draft, reads, version)
@@ -61,7 +65,9 @@ def _taken(name: str, draft: Draft, reads: frozenset[str], engine: str) -> bool:
         there = (old and "midlayer" in reads) or (not old and "self.layers" in reads)
         inside = int(found.group(2) or 0) < (integer(draft.config, "num_hidden_layers") or 1)
         biased = found.group(3) in _BIASES and "attention_bias" in reads and asks(draft, "attention_bias")
-        return there and inside and (found.group(3) in _OF_LAYER or biased)
+        # The projection behind the attention is the plain Llama layer's in both engines.
+        outer = found.group(3) == _OUTER_BIAS and asks(draft, "attention_bias")
+        return there and inside and (found.group(3) in _OF_LAYER or biased or outer)
     if name.startswith(("fc_norm.", "aux_norm_")):
         asked = draft.config.get("fc_norm") or (engine == "sglang" and draft.config.get("use_aux_norm"))
         return "fc_norm" in reads and bool(asked)
@@ -72,6 +78,38 @@ def _taken(name: str, draft: Draft, reads: frozenset[str], engine: str) -> bool:
     if name == "lm_head.weight" and engine == "sglang":
         return draft.config.get("tie_word_embeddings") is not True
     return name in {"fc.weight", "norm.weight", "lm_head.weight", "embed_tokens.weight"}
+
+
+def _prefixed(command: Command, model: ModelSeen, draft: Draft, version: str | None) -> Iterator[Finding]:
+    """Find names with `model.` before them: vLLM puts one there itself, and SGLang knows none before lm_head."""
+    silent = command.engine == "sglang"
+    names = [one for one in draft.prefixed if not silent or one == "model.lm_head.weight"]
+    if not names:
+        return
+    what = "drops it without a word: the head stays random" if silent else "puts another before it, and ends"
+    yield Finding(
+        code="DRAFT002" if silent else "DRAFT001",
+        severity=Severity.WARNING if silent else Severity.FATAL,
+        text=f"{names[0]} of {model.given} has `model.` before its name: {title(command, version)} {what}.",
+        advice=f"`vigil draft convert --to {command.engine}` takes it away.",
+        seen="llama_eagle3.py, load_weights: SGLang 0.5.23 and vLLM 0.32, tried",
+    )
+
+
+def _inputs(
+    command: Command, model: ModelSeen, draft: Draft, reads: frozenset[str], version: str | None
+) -> Iterator[Finding]:
+    """Find more or fewer inputs than the three of every release that does not count them."""
+    if draft.inputs == USUAL_INPUTS or "num_aux_hidden_states" in reads:
+        return
+    yield Finding(
+        code="SHAPE001",
+        severity=Severity.FATAL,
+        text=f"{model.given} is fed from {draft.inputs} layers, and {title(command, version)} makes fc for {USUAL_INPUTS}: "
+        "it does not fit, and the load ends.",
+        advice="Take SGLang from 0.5.12, or vLLM from 0.23 on.",
+        seen="llama_eagle3.py does not name num_aux_hidden_states",
+    )
 
 
 def _left_out(command: Command, model: ModelSeen, names: list[str], version: str | None) -> Iterator[Finding]:
