@@ -25,7 +25,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_a_changed_a_missing_and_no_shard_are_one_line_each(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no manifest.json"):
+    with pytest.raises(UsageError, match=r"no manifest\.json"):
         prepared.read(tmp_path)
     write(tmp_path)
     shard = tmp_path / "data-00001.safetensors"

@@ -1,7 +1,7 @@
 """Prepared data on disk: documents as token ids with a loss mask, in safetensors shards beside a manifest.
 
-A shard holds `token_ids [N] int64`, `loss_mask [N] bool` and `starts [D+1] int64`: document d is `token_ids[starts[d]:starts[d+1]]`.
-The mask is true at tokens that the target wrote (what a draft must guess), false at the prompt's. Nothing here needs numpy or torch.
+A shard holds `token_ids [N] int64`, `loss_mask [N] bool`, `starts [D+1] int64`: document d is `token_ids[starts[d]:starts[d+1]]`.
+The mask is true at tokens that the target wrote (what a draft must guess), false at the prompt's. No numpy, no torch.
 """
 
 from __future__ import annotations
