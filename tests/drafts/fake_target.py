@@ -1,6 +1,11 @@
-"""A target of bytes, and a server of it: each byte is a token, answers are a function of the question, faults come as told."""
+"""A target of bytes, and a server of it: each byte is a token, answers are a function of the question, faults come as told.
 
+As a program it serves like an engine that speculates, `--accept` tokens a step; it takes flags of real ones, and heeds `--port`.
+"""
+
+import argparse
 import json
+import math
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -71,8 +76,10 @@ class FakeTarget:
     `hold` (a number): from that question on, none is answered until `let_go` is set.
     """
 
-    def __init__(self, engine: str = "vllm", shift: int = 0, hold: int = 0, context: int = 4096) -> None:
+    def __init__(self, engine: str = "vllm", shift: int = 0, hold: int = 0, context: int = 4096, port: int = 0) -> None:
         self.engine, self.shift, self.hold, self.context = engine, shift, hold, context
+        self.accept = 0.0  # tokens a step, 0 where it does not speculate
+        self.drafts = self.accepted = 0
         self.fault: Callable[[int], int | str | None] = lambda _: None
         self.retry_after = "0"
         self.say: Callable[[str], str] = lambda prompt: "It is " + str(sum(prompt.encode()) % 9973) + "."
@@ -81,7 +88,7 @@ class FakeTarget:
         self.held, self.let_go = threading.Event(), threading.Event()
         self.number = 0
         self.lock = threading.Lock()
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self.server.daemon_threads = True
         self.server.handle_error = lambda *_: None  # type: ignore[method-assign]
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -113,8 +120,8 @@ class FakeTarget:
         return self._answered(path, body)
 
     def _answered(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        ids = body.get("prompt") or body.get("input_ids")
-        prompt = text_of(ids) if ids else json.dumps(body["messages"])
+        ids = body.get("prompt") or body.get("input_ids") or body.get("text")
+        prompt = text_of(ids) if isinstance(ids, list) else str(ids or body.get("messages"))
         limit = body.get("max_tokens") or body.get("n_predict") or body["sampling_params"]["max_new_tokens"]
         with self.lock:
             self.asked.append(prompt)
@@ -122,20 +129,30 @@ class FakeTarget:
         tokens = [*ids_of(text), END][:limit]
         ended = tokens[-1] == END
         text = text[:limit]
+        return 200, self._body(path, text, tokens, ended=ended, wants_ids=bool(body.get("return_token_ids")))
+
+    def _body(self, path: str, text: str, tokens: list[int], *, ended: bool, wants_ids: bool) -> dict[str, Any]:
+        usage = {"prompt_tokens": 5, "completion_tokens": len(tokens)}
+        finish = {"finish_reason": "stop" if ended else "length"}
+        told: dict[str, Any] = {"finish_reason": {"type": finish["finish_reason"]}, "completion_tokens": len(tokens)}
+        if self.accept:
+            steps = math.ceil((len(tokens) - 1) / self.accept)
+            with self.lock:
+                self.drafts += steps
+                self.accepted += len(tokens) - 1 - steps
+            told |= {"spec_verify_ct": steps}
         if path == "/generate":
-            reason = {"type": "stop" if ended else "length"}
-            return 200, {"text": text, "output_ids": tokens, "meta_info": {"finish_reason": reason}}
+            return {"text": text, "output_ids": tokens, "meta_info": told}
         if path == "/completion":
-            return 200, {"content": text, "tokens": tokens, "stop_type": "eos" if ended else "limit"}
-        choice = {"finish_reason": "stop" if ended else "length"}
+            return {"content": text, "tokens": tokens, "stop_type": "eos" if ended else "limit"}
         if path == "/v1/chat/completions":
-            return 200, {
-                "choices": [{"message": {"content": text}, **choice}],
-                "usage": {"completion_tokens": len(tokens)},
-            }
-        return 200, {
-            "choices": [{"text": text, "token_ids": tokens if body.get("return_token_ids") else None, **choice}]
-        }
+            return {"choices": [{"message": {"content": text}, **finish}], "usage": usage}
+        return {"choices": [{"text": text, "token_ids": tokens if wants_ids else None, **finish}], "usage": usage}
+
+    def metrics(self) -> str:
+        """Return the counters as vLLM writes them."""
+        names = {"drafts": self.drafts, "accepted_tokens": self.accepted}
+        return "".join(f"vllm:spec_decode_num_{name}_total {value}\n" for name, value in names.items() if self.accept)
 
 
 def _all_ids(text: str) -> list[int]:
@@ -149,7 +166,7 @@ def _all_ids(text: str) -> list[int]:
 
 PATHS = {
     "vllm": {"/v1/completions", "/v1/chat/completions", "/tokenize"},
-    "sglang": {"/generate", "/v1/chat/completions", "/tokenize"},
+    "sglang": {"/generate", "/v1/completions", "/v1/chat/completions", "/tokenize"},
     "llamacpp": {"/completion", "/v1/chat/completions", "/tokenize"},
     "other": {"/v1/chat/completions"},
 }
@@ -161,7 +178,10 @@ def _handler(fake: FakeTarget) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             listed = {"id": "bytes", "owned_by": fake.engine, "max_model_len": fake.context}
-            self.answer(200 if self.path == "/v1/models" else 404, {"data": [listed]})
+            if self.path == "/metrics" and fake.engine == "vllm":
+                self.answer(200, fake.metrics().encode())
+                return
+            self.answer(200 if self.path in {"/v1/models", "/health"} else 404, {"data": [listed]})
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -173,8 +193,8 @@ def _handler(fake: FakeTarget) -> type[BaseHTTPRequestHandler]:
                 return
             self.answer(int(status), reply)
 
-        def answer(self, status: int, reply: dict[str, Any]) -> None:
-            data = json.dumps(reply).encode()
+        def answer(self, status: int, reply: dict[str, Any] | bytes) -> None:
+            data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
@@ -187,3 +207,20 @@ def _handler(fake: FakeTarget) -> type[BaseHTTPRequestHandler]:
             """Say nothing."""
 
     return Handler
+
+
+def main() -> None:
+    """Serve until a signal comes."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--plays", default="vllm")
+    parser.add_argument("--accept", type=float, default=2.0)
+    options, _ = parser.parse_known_args()
+    fake = FakeTarget(options.plays, port=options.port)
+    fake.accept = options.accept
+    fake.say = lambda prompt: "It is " + "so " * (20 + sum(prompt.encode()) % 40)
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

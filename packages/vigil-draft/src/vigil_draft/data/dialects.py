@@ -25,11 +25,15 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back. `ids` None: only text; `finished`: the model ended it, and not our limit."""
+    """What came back. `ids` None: only text; `finished`: the model ended it, and not our limit.
+
+    `steps`: in how many steps of the target, where a server that speculates says so.
+    """
 
     text: str
     finished: bool
     ids: list[int] | None = None
+    steps: int | None = None
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +93,13 @@ def _of_generate(body: dict[str, Any]) -> Answer | None:
         or reason.get("type") not in {"stop", "length"}
     ):
         return None
-    return Answer(text=body["text"], finished=reason["type"] == "stop", ids=_ids(body.get("output_ids")))
+    steps = told.get("spec_verify_ct") if isinstance(told, dict) else None
+    return Answer(
+        text=body["text"],
+        finished=reason["type"] == "stop",
+        ids=_ids(body.get("output_ids")),
+        steps=steps if type(steps) is int and steps > 0 else None,
+    )
 
 
 def _of_llama(body: dict[str, Any]) -> Answer | None:
