@@ -11,8 +11,14 @@ EXIT_CODES: dict[Word, int] = {"ok": 0, "measured": 0, "worse than promised": 9,
 BROKEN_BELOW = 1.05
 """Tokens a step, 1 being none of the draft's: a random draft gets 1.00 to 1.02."""
 NEAR = 0.05
-UNKNOWN = "its tensors fit and its guesses are wrong: trained for another target, or on states of other layers than the engine reads"
-OTHER_PROMPTS = "nothing is wrong with its files: other prompts than the estimate's, another temperature, or an estimate that flatters"
+UNKNOWN = (
+    "its tensors fit and its guesses are wrong: trained for another target, or on states of other layers than the engine"
+    " reads"
+)
+OTHER_PROMPTS = (
+    "nothing is wrong with its files: other prompts than the estimate's, another temperature, or an estimate that"
+    " flatters"
+)
 DRAWS, SEED, TAIL = 1000, 1, 0.025
 
 
