@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -213,6 +214,19 @@ def test_prepare_is_the_same_whether_it_was_killed_or_not(site: Site, tmp_path: 
         (site.out / "train" / "manifest.json").unlink()
         assert site(server).rc == 0
     assert (site.out / "train" / "data-00000.safetensors").read_bytes() == whole
+
+
+def test_prepare_starts_a_server_and_stops_it(site: Site) -> None:
+    with FakeTarget() as other:  # a port that is free when it has ended
+        port = other.url.rpartition(":")[2]
+    program = [sys.executable, str(Path(__file__).with_name("fake_target.py")), "--port", port]
+    done = subprocess.run(
+        [*site.words(), "--", *program], capture_output=True, text=True, timeout=60, check=False, env=site.env
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(site.documents()) == 40
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", int(port)))
 
 
 def test_prepare_needs_no_server_for_what_is_answered(site: Site) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 
 from vigil.cli import options
 from vigil.cli.saying import mention, say
-from vigil.errors import UsageError
+from vigil.errors import MeasureError, UsageError
 
 PROGRESS_S = 10.0
 
@@ -26,6 +27,10 @@ def command(
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Where the data goes; one with the same is gone on with.")
     ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND]", help="Start this server for it, and stop it at the end."),
+    ] = None,
     server: Annotated[
         str | None, typer.Option("--server", metavar="URL|NAME", help="The server of the target.")
     ] = None,
@@ -44,6 +49,7 @@ def command(
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of sampling, and of what is held out.")] = 0,
     model: options.Model = None,
     api_key_env: options.KeyEnv = None,
+    timeout: options.Timeout = "15m",
     json: options.Json = False,
 ) -> None:
     """Have prompts answered by the target itself, and write token ids with a loss mask; goes on after a kill."""
@@ -52,8 +58,10 @@ def command(
     from vigil_draft.data.preparation import Audience, Settings, prepare
 
     _check(max_tokens=max_tokens, length=length, temperature=temperature, concurrency=concurrency, held_out=held_out)
-    if (server is None) is not keep_answers:
-        raise UsageError("give --server URL or NAME, or --keep-answers where the files hold the target's own answers")
+    if [server is not None, bool(command), keep_answers].count(True) != 1:
+        raise UsageError(
+            "give one of: --server URL or NAME, `-- COMMAND` that starts one, or --keep-answers where the files hold them"
+        )
     settings = Settings(
         target=target,
         prompts=tuple(prompts),
@@ -70,7 +78,9 @@ def command(
         command=tuple(sys.argv),
     )
     try:
-        counts = run(lambda: prepare(settings, _server(server), Audience(tell=mention, show=_progress)))
+        counts = run(
+            lambda: prepare(settings, _server(server, command, timeout), Audience(tell=mention, show=_progress))
+        )
     except KeyboardInterrupt:
         mention(f"interrupted; what is answered is kept in {out}: the same command goes on")
         raise typer.Exit(130) from None
@@ -92,13 +102,37 @@ def _check(*, max_tokens: int, length: int, temperature: float, concurrency: int
         raise UsageError(f"--held-out {held_out:g}: give 0 or more, and less than 1")
 
 
-def _server(server: str | None) -> Callable[[], Awaitable[Any]] | None:
-    """Return what finds the server that the user means."""
-    if server is None:
-        return None
+def _server(
+    server: str | None, command: list[str] | None, timeout: str
+) -> Callable[[], AbstractAsyncContextManager[Any]] | None:
+    """Return what gives the server that the user means."""
+    if command:
+        return lambda: _started(tuple(command), timeout)
+    return (lambda: _there(server)) if server is not None else None
+
+
+@asynccontextmanager
+async def _there(server: str) -> AsyncIterator[Any]:
     from vigil.cli.bench import known_server
 
-    return lambda: known_server(server)
+    yield await known_server(server)
+
+
+@asynccontextmanager
+async def _started(command: tuple[str, ...], limit: str) -> AsyncIterator[Any]:
+    """Bring a server up as `vigil up` does, and stop it however we end."""
+    from vigil.cli.checks import check_command
+    from vigil.cli.lifting import lifted
+    from vigil.plan import Plan
+
+    plan = Plan(name="draft-prepare", command=command, cwd=options.here(None, None), policy=options.policy(limit, 1.0))
+    check_command(plan)
+    mention("the server is started")
+    async with lifted(plan, lambda _: None) as up:
+        if up.url is None:
+            cause = await up.cause()
+            raise MeasureError(f"the server did not come up: {cause.text if cause else 'no cause was found'}")
+        yield up
 
 
 async def _progress(line: Callable[[], str]) -> None:

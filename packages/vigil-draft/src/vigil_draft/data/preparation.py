@@ -3,7 +3,8 @@
 import asyncio
 import datetime as dt
 import platform
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,6 +41,10 @@ class Server(Protocol):
     url: str
     engine: str | None
     model: str | None
+
+
+Find = Callable[[], AbstractAsyncContextManager[Server]]
+"""Gives the server while it is needed: one that is there, or one that is started for it."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,10 +99,8 @@ class _Inputs(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-async def prepare(
-    settings: Settings, find: Callable[[], Awaitable[Server]] | None, audience: Audience
-) -> dict[str, Any]:
-    """Prepare training data and return what was counted, side by side. `find` gives the server; None: answers are kept.
+async def prepare(settings: Settings, find: Find | None, audience: Audience) -> dict[str, Any]:
+    """Prepare training data and return what was counted, side by side. `find` None: the files' own answers are kept.
 
     Raises:
         UsageError: Something cannot be as it was asked for.
@@ -134,9 +137,7 @@ def _read(settings: Settings) -> _Inputs:
     return _Inputs(settings=settings, target=target, read=read, today=today, before=before)
 
 
-async def _filled(
-    inputs: _Inputs, work: Preparing, find: Callable[[], Awaitable[Server]] | None, audience: Audience
-) -> records.Record:
+async def _filled(inputs: _Inputs, work: Preparing, find: Find | None, audience: Audience) -> records.Record:
     """Have the journal filled, and return the record."""
     settings, before = inputs.settings, inputs.before
     if find is None:
@@ -145,7 +146,8 @@ async def _filled(
         return record
     if before is not None and work.progress.done == work.progress.total:  # no server is needed for what is answered
         return records.begin(settings.out, inputs.asked(before.asked.server), _run(settings, {}))
-    return await _answered(inputs, await find(), work, audience)
+    async with find() as server:
+        return await _answered(inputs, server, work, audience)
 
 
 async def _answered(inputs: _Inputs, server: Server, work: Preparing, audience: Audience) -> records.Record:
