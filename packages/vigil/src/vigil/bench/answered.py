@@ -66,18 +66,10 @@ def note(reply: Reply, event: Event, hear: Callable[[float], None] | None = None
 
 def conclude(connection: Connection, reply: Reply) -> None:
     """Say what an answer that has ended amounts to."""
-    head = connection.head
-    if head is not None:
-        reply.status = head.status
-        if head.retry_after is not None:
-            with contextlib.suppress(ValueError):
-                reply.retry_after_s = max(0.0, float(head.retry_after))
-    if reply.failure is not None or head is None:
+    if not settle(connection, reply):
         return
-    if head.status != _OK:
-        fail(reply, refusal(head.status), f"{head.status}: {body_error(bytes(connection.body[:65536]))}")
-        return
-    if not head.event_stream:
+    assert connection.head is not None  # noqa: S101 - it was settled
+    if not connection.head.event_stream:
         read_whole(bytes(connection.body), reply)
     if reply.failure is not None:
         return
@@ -85,6 +77,21 @@ def conclude(connection: Connection, reply: Reply) -> None:
         fail(reply, Failure.EMPTY, "200, and not a token")
     elif reply.output_tokens is None:
         fail(reply, Failure.UNCOUNTED, "the answer has no usage")
+
+
+def settle(connection: Connection, reply: Reply) -> bool:
+    """Note the status of an answer that has ended; say whether it is a good one, whose body is worth reading."""
+    head = connection.head
+    if head is not None:
+        reply.status = head.status
+        if head.retry_after is not None:
+            with contextlib.suppress(ValueError):
+                reply.retry_after_s = max(0.0, float(head.retry_after))
+    if reply.failure is not None or head is None:
+        return False
+    if head.status != _OK:
+        fail(reply, refusal(head.status), f"{head.status}: {body_error(bytes(connection.body[:65536]))}")
+    return reply.failure is None
 
 
 def refusal(status: int) -> Failure:

@@ -16,6 +16,9 @@ from vigil.bench.wire import Connection, WireError
 
 SWEEP_S = 0.25
 
+Judge = Callable[[Connection, Reply], None]
+"""Says what an answer that has ended amounts to."""
+
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where a server answers; `key` is sent as a bearer token and shown nowhere."""
@@ -72,15 +75,18 @@ class Client:
             reply.failure, reply.detail = failure, why
             connection.close()
 
-    async def ask(self, path: str, body: bytes) -> Reply:
-        """Send one request for tokens and read its answer to the end; never raises for what a server may do."""
+    async def ask(self, path: str, body: bytes, judge: Judge = conclude) -> Reply:
+        """Send one request for tokens and read its answer to the end; never raises for what a server may do.
+
+        `judge` reads what was not streamed: other bodies than OpenAI's, or more of them than counts.
+        """
         self.open += 1
         try:
-            return await self._ask(path, body)
+            return await self._ask(path, body, judge)
         finally:
             self.open -= 1
 
-    async def _ask(self, path: str, body: bytes) -> Reply:
+    async def _ask(self, path: str, body: bytes, judge: Judge) -> Reply:
         message = self.place.head("POST", path, len(body)) + body
         while True:
             reply = Reply(time.perf_counter())
@@ -91,7 +97,7 @@ class Client:
             if connection is None:
                 reply.ended_s = time.perf_counter()
                 return reply
-            await self._exchange(connection, message, reply)
+            await self._exchange(connection, message, reply, judge)
             # A server closes an idle connection just when we use it again: nothing was heard, so it is asked anew, once.
             if not (again and reply.failure is Failure.DROPPED and connection.received == 0):
                 return reply
@@ -118,7 +124,7 @@ class Client:
             return connection
         return None
 
-    async def _exchange(self, connection: Connection, message: bytes, reply: Reply) -> None:
+    async def _exchange(self, connection: Connection, message: bytes, reply: Reply, judge: Judge) -> None:
         if self._sweeper is None or self._sweeper.done():
             self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
         self._busy[connection] = reply
@@ -135,7 +141,7 @@ class Client:
         finally:
             del self._busy[connection]
             reply.ended_s = time.perf_counter()
-        conclude(connection, reply)
+        judge(connection, reply)
         if connection.usable:
             self._idle.append(connection)
 

@@ -68,17 +68,22 @@ async def look(client: Client, url: str, wanted: Wanted) -> Target:
     `MeasureError`: it answers, but not with counted tokens.
     """
     settings = wanted.settings
-    one = _chosen(await _models(client, url), wanted.model, url)
-    engine = wanted.engine or _OWNERS.get(str(one.owned_by).lower(), "generic")
-    target = Target(url=url, model=one.id, engine=table(engine).name, context=_context(one))
+    target = await served(client, url, wanted.model, wanted.engine)
     length = settings.most_output + (0 if wanted.prompts else settings.most_input)
     if target.context is not None and length > target.context:
         raise UsageError(
             f"{settings.most_input} tokens in and {settings.most_output} out do not fit the context of {target.context}"
-            f" tokens of {shown(one.id)}: give a smaller --input or --output"
+            f" tokens of {shown(target.model)}: give a smaller --input or --output"
         )
     target = await _check_eos(client, wanted, target)
     return target if wanted.prompts else await _fitted(client, wanted, target)
+
+
+async def served(client: Client, url: str, model: str | None = None, engine: str | None = None) -> Target:
+    """Return what a server says that it serves, without asking it for a token; raises as `look` does."""
+    one = _chosen(await _models(client, url), model, url)
+    engine = engine or _OWNERS.get(str(one.owned_by).lower(), "generic")
+    return Target(url=url, model=one.id, engine=table(engine).name, context=_context(one))
 
 
 async def _models(client: Client, url: str) -> list[_Listed]:

@@ -94,7 +94,7 @@ class Run:
         from vigil.bench.sweep import Bench
         from vigil.bench.target import look
 
-        known = await _known(self.target)
+        known = await known_server(self.target)
         place = place_of(known.url, os.environ.get(self.key_env) if self.key_env else None)
         wanted = msgspec.structs.replace(self.wanted, engine=known.engine, model=self.wanted.model or known.model)
         async with client_of(place, wanted.settings.limits) as client:
@@ -156,7 +156,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
 
 
-async def _known(target: str) -> Known:
+async def known_server(target: str) -> Known:
     """Return the server that the user means; raise `UsageError` where that is none."""
     from vigil.cli.watching import parsed_target
     from vigil.hosts import reach_of

@@ -30,7 +30,7 @@ _HELD = "cat"
 @asynccontextmanager
 async def tunnel(on: str, host: str, port: int) -> AsyncIterator[int]:
     """Give the port of this machine that leads to `host`:`port` as `on` sees it; raise `UnreachableError` where there is none."""
-    local = _free_port()
+    local = free_port()
     there = f"[{host}]" if ":" in host else host
     command = [*SSH, *_ALONE, "-L", f"127.0.0.1:{local}:{there}:{port}", on, _HELD]
     process = await anyio.open_process(
@@ -74,6 +74,7 @@ async def _listens(port: int) -> bool:
     return True
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on now."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 
-from vigil.preflight import releases
 from vigil.preflight.command import Command
+from vigil.preflight.draft_eagle3 import check_eagle3
 from vigil.preflight.draft_gguf import check_gguf
 from vigil.preflight.draft_kind import Draft, draft_from
-from vigil.preflight.draft_layers import check_layers
 from vigil.preflight.draft_method import check_method
 from vigil.preflight.draft_pair import check_pair
-from vigil.preflight.draft_tensors import check_tensors
-from vigil.preflight.finding import Finding, Severity
-from vigil.preflight.model_config import architectures
-from vigil.preflight.placing import draft_of, placed, served, title, version_for
+from vigil.preflight.finding import Finding
+from vigil.preflight.placing import draft_of, placed, served, version_for
 from vigil.preflight.seen_models import ModelSeen
 from vigil.preflight.sight import Sight
 
@@ -39,83 +36,4 @@ def _by_kind(
         yield from () if wrong else check_pair(command, model, draft, target, version)
         return
     if draft.kind == "eagle3":
-        yield from _eagle3(command, model, draft, target, version)
-
-
-def _eagle3(
-    command: Command, model: ModelSeen, draft: Draft, target: ModelSeen | None, version: str | None
-) -> Iterator[Finding]:
-    entry = list(_entry(command, model, draft, version))
-    yield from entry
-    if target is not None:
-        yield from placed(command, target, _handed_out(command, target, version))
-    if entry:
-        return
-    yield from check_pair(command, model, draft, target, version)
-    yield from check_layers(command, draft, target, version)
-    if draft.is_llama and draft.tensors and not draft.quantised:
-        yield from check_tensors(command, model, draft, version)
-
-
-def _entry(command: Command, model: ModelSeen, draft: Draft, version: str | None) -> Iterator[Finding]:
-    """Find a config that SGLang cannot take: the form of speculators, or another class's name."""
-    if command.engine != "sglang":
-        return
-    if draft.speculators:
-        yield Finding(
-            code="DRAFT001",
-            severity=Severity.FATAL,
-            text=f"{model.given} has the config of the speculators library, which SGLang does not read: "
-            "what it needs stands in transformer_layer_config.",
-            advice="Write a flat config.json: that part, architectures [LlamaForCausalLMEagle3], draft_vocab_size, and the "
-            "layer ids less one in eagle_config.",
-            seen="SGLang 0.5.23: nothing below srt names `speculators`",
-        )
-        return
-    names = architectures(draft.config)
-    known = model.build.known if model.build is not None else None
-    wrong = [one for one in names if "eagle3" not in one.lower()]
-    if known is None:
-        known = tuple(one for one in names if releases.serves("sglang", version, one))
-    unknown = bool(names) and not wrong and not known
-    if not (wrong and len(wrong) == len(names)) and not unknown:
-        return
-    what = "is the class of a whole model" if wrong else "is no class of this release"
-    yield Finding(
-        code="DRAFT001",
-        severity=Severity.FATAL,
-        text=f"{model.given} is an EAGLE-3 draft, and its config.json names {', '.join(names)}, which {what}: "
-        f"{title(command, version)} would load that, and end in an error.",
-        advice='In the draft\'s config.json: "architectures": ["LlamaForCausalLMEagle3"].',
-        seen="sgl-project/sglang#9135" if wrong else f"SGLang's registry: {releases.span('sglang', names[0])}",
-    )
-
-
-def _handed_out(command: Command, target: ModelSeen, version: str | None) -> Iterator[Finding]:
-    """Find a target whose class hands no hidden states out: the start ends in an error after the weights are loaded."""
-    names = architectures(target.config) if target.config is not None else ()
-    # vLLM before 0.10 had no such interface, and asked for "llama" in the name.
-    before = command.engine == "vllm" and () < releases.numbers_of(version) < (0, 10)
-    if not names or before:
-        return
-    if target.build is not None:
-        told, seen = target.build.aux if target.build.known else None, "the installed engine's own files"
-    elif releases.covers(command.engine, version):
-        known = [releases.hands_out(command.engine, version, one) for one in names]
-        told, seen = known[0], "the table of the engine's releases"
-    else:
-        return
-    if told is not False:
-        return
-    table = releases.tables()[command.engine]
-    later = [table.releases[one] for one in table.aux.get(names[0], ())]
-    hook = "set_eagle3_layers_to_capture" if command.engine == "sglang" else "SupportsEagle3"
-    yield Finding(
-        code="DRAFT001",
-        severity=Severity.FATAL,
-        text=f"In {title(command, version)} {names[0]} hands out no hidden states to an EAGLE-3 draft (no {hook}).",
-        advice=f"Take {later[0]} or a later release."
-        if later
-        else "No release in the table does: serve it without this draft.",
-        seen=seen,
-    )
+        yield from check_eagle3(command, model, draft, target, version)

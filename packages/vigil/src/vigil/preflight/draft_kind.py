@@ -24,7 +24,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A draft. `kind`: "eagle3", "eagle", "model", "other", or "" where it cannot be told.
 
     `config` is flat: of a draft of the speculators library its inner config with what stands above it. `tensors` have no
-    "model." before their names; empty where they were not seen.
+    "model." before their names; empty where they were not seen. `prefixed`: those that had it.
     """
 
     kind: str
@@ -32,6 +32,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     given: str
     speculators: bool
     tensors: dict[str, TensorSeen]
+    prefixed: tuple[str, ...] = ()
 
     @property
     def hidden_size(self) -> int | None:
@@ -59,6 +60,23 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return integer(self.config, "num_aux_hidden_states") or len(self.nested_layers or ()) or 3
 
     @property
+    def inputs(self) -> int:
+        """From how many layers it was made to take its inputs, wherever its config says so."""
+        return integer(self.config, "num_aux_hidden_states") or len(self.nested_layers or self.outer_layers or ()) or 3
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens back some layer of it looks, None where all look at everything (speculators 0.9: eagle3/core.py)."""
+        kinds = self.config.get("layer_types")
+        slides = isinstance(kinds, list) and "sliding_attention" in kinds
+        return integer(self.config, "sliding_window") if slides else None
+
+    @property
+    def layers(self) -> int:
+        """How many layers it has."""
+        return integer(self.config, "num_hidden_layers") or 1
+
+    @property
     def draft_vocabulary(self) -> int | None:
         """How many tokens it can propose."""
         return integer(self.config, "draft_vocab_size")
@@ -84,7 +102,8 @@ def draft_from(model: ModelSeen) -> Draft | None:
     speculators = "speculators_model_type" in model.config or isinstance(inner, dict)
     flat = {**inner, **_above(model.config)} if isinstance(inner, dict) else dict(model.config)
     kind = _kind(model.config, tensors)
-    return Draft(kind=kind, config=flat, given=model.given, speculators=speculators, tensors=tensors)
+    prefixed = tuple(name for name in model.tensors or () if name.startswith("model."))
+    return Draft(kind=kind, config=flat, given=model.given, speculators=speculators, tensors=tensors, prefixed=prefixed)
 
 
 def _above(config: Config) -> dict[str, Any]:

@@ -6,6 +6,7 @@ set_eagle3_layers_to_capture); both take the boundaries 2, L // 2 and L - 3 wher
 
 from collections.abc import Iterator
 
+from vigil.preflight import releases
 from vigil.preflight.command import Command
 from vigil.preflight.draft_kind import Draft
 from vigil.preflight.finding import Finding, Severity
@@ -27,6 +28,10 @@ OWN_WAYS = (
 )
 
 
+NEW_RUNNER = (0, 32)
+"""vLLM 0.32 runs v1/worker/gpu where Triton is there (VllmConfig.use_v2_model_runner); releases before were not looked at."""
+
+
 def check_layers(command: Command, draft: Draft, target: ModelSeen | None, version: str | None) -> Iterator[Finding]:
     """Find layers that are not there, and lists that mean other layers to this engine than to the one that wrote them."""
     text = text_part(target.config or {}) if target is not None else {}
@@ -34,7 +39,14 @@ def check_layers(command: Command, draft: Draft, target: ModelSeen | None, versi
     own = any(one.startswith(OWN_WAYS) for one in architectures((target.config if target is not None else None) or {}))
     if layers is None or own:
         return
-    told = _by_sglang(draft, layers) if command.engine == "sglang" else _by_vllm(draft, layers)
+    if draft.inputs != draft.fed_from:
+        yield _uncounted(command, draft, version)
+        return
+    told = (
+        _by_sglang(draft, layers)
+        if command.engine == "sglang"
+        else _by_vllm(draft, layers, releases.numbers_of(version))
+    )
     if told is None:
         return
     severity, text_of, advice = told
@@ -80,7 +92,20 @@ def _by_sglang(draft: Draft, layers: int) -> tuple[Severity, str, str] | None:
     return None
 
 
-def _by_vllm(draft: Draft, layers: int) -> tuple[Severity, str, str] | None:
+def _uncounted(command: Command, draft: Draft, version: str | None) -> Finding:
+    """Say that fc is made for another number of inputs than the config names: engines count them elsewhere."""
+    return Finding(
+        code="SHAPE001",
+        severity=Severity.FATAL,
+        text=f"{draft.given} is fed from {draft.inputs} layers, {_list(draft.outer_layers or ())}, and {title(command, version)} "
+        f"counts {draft.fed_from}, since it counts those in eagle_config alone: fc.weight does not fit, and the load ends.",
+        advice=f"`vigil draft convert --to {command.engine}` writes how many they are (num_aux_hidden_states, in a flat config), "
+        "which SGLang reads from 0.5.12 and vLLM from 0.23 on.",
+        seen="llama_eagle3.py of SGLang 0.5.23 and vLLM 0.32; vllm-project/vllm#54526",
+    )
+
+
+def _by_vllm(draft: Draft, layers: int, version: releases.Version) -> tuple[Severity, str, str] | None:
     found = draft.outer_layers or draft.nested_layers
     if found is None:
         return None
@@ -97,6 +122,14 @@ def _by_vllm(draft: Draft, layers: int) -> tuple[Severity, str, str] | None:
             text,
             f"If they are counted so: {_list([one + 1 for one in found])}, or leave the list out.",
         )
+    if draft.outer_layers is None and found != usual(layers):
+        passed = version >= NEW_RUNNER
+        text = f"the layer ids {_list(found)} of {draft.given} stand in eagle_config, where SGLang and SpecForge write "
+        text += "them less one: "
+        text += f"its new runner does not read them there and takes {_list(usual(layers))}, " if passed else ""
+        text += "its old one takes them as they are." if passed else "it takes them as they are, one too early."
+        advice = f'"eagle_aux_hidden_state_layer_ids": {_list([one + 1 for one in found])} beside the other settings, '
+        return Severity.WARNING, text, advice + "if they are counted so."
     return None
 
 

@@ -11,8 +11,9 @@ from vigil.preflight import releases
 from vigil.preflight.command import Command
 from vigil.preflight.draft_kind import Draft
 from vigil.preflight.draft_maps import check_maps
+from vigil.preflight.draft_settings import asks
 from vigil.preflight.finding import Finding, Severity
-from vigil.preflight.model_config import integer, part
+from vigil.preflight.model_config import integer
 from vigil.preflight.placing import title
 from vigil.preflight.seen_models import ModelSeen
 
@@ -24,32 +25,34 @@ _OF_LAYER = (
     "mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight",
     "input_layernorm.weight", "hidden_norm.weight", "post_attention_layernorm.weight",
 )  # fmt: skip
+USUAL_INPUTS = 3
 _HARMLESS = ("inv_freq", "t2d", "mask_hidden")
+_OUTER_BIAS = "self_attn.o_proj.bias"
 _BIASES = ("self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias")
-# Settings that change what the draft computes, with the word by which a release shows that it reads them.
-SETTINGS = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output", "attention_bias")
 
 
 def check_tensors(command: Command, model: ModelSeen, draft: Draft, version: str | None) -> Iterator[Finding]:
     """Find what this engine leaves out of a draft, lacks in it, or cannot load."""
-    reads = (
-        frozenset(model.build.draft_reads) if model.build is not None else releases.draft_reads(command.engine, version)
-    )
-    if reads is None or not reads or releases.numbers_of(version) == ():
+    reads = draft_reads(command, model, version)
+    if reads is None:
         yield from check_maps(command, model, draft, version)
         return
     left_out = [name for name in draft.tensors if not _taken(name, draft, reads, command.engine)]
     yield from _left_out(command, model, left_out, version)
+    yield from _prefixed(command, model, draft, version)
+    yield from _inputs(command, model, draft, reads, version)
     yield from _missing(command, model, draft, reads, version)
     yield from _shapes(command, model, draft, version, left_out)
-    yield from _settings(command, model, draft, reads, version)
     yield from _layers(command, model, draft, reads, version)
     yield from check_maps(command, model, draft, version)
 
 
-def _setting(draft: Draft, name: str) -> bool:
-    value = part(draft.config, "eagle_config").get(name, draft.config.get(name))
-    return value is True
+def draft_reads(command: Command, model: ModelSeen, version: str | None) -> frozenset[str] | None:
+    """Return what this engine reads of a draft (`scout.registry.READS`), None where that is not known."""
+    reads = (
+        frozenset(model.build.draft_reads) if model.build is not None else releases.draft_reads(command.engine, version)
+    )
+    return reads if reads and releases.numbers_of(version) else None
 
 
 def _taken(name: str, draft: Draft, reads: frozenset[str], engine: str) -> bool:
@@ -61,18 +64,52 @@ def _taken(name: str, draft: Draft, reads: frozenset[str], engine: str) -> bool:
         old = found.group(1) == "midlayer"
         there = (old and "midlayer" in reads) or (not old and "self.layers" in reads)
         inside = int(found.group(2) or 0) < (integer(draft.config, "num_hidden_layers") or 1)
-        biased = found.group(3) in _BIASES and "attention_bias" in reads and _setting(draft, "attention_bias")
-        return there and inside and (found.group(3) in _OF_LAYER or biased)
+        biased = found.group(3) in _BIASES and "attention_bias" in reads and asks(draft, "attention_bias")
+        # The projection behind the attention is the plain Llama layer's in both engines.
+        outer = found.group(3) == _OUTER_BIAS and asks(draft, "attention_bias")
+        return there and inside and (found.group(3) in _OF_LAYER or biased or outer)
     if name.startswith(("fc_norm.", "aux_norm_")):
         asked = draft.config.get("fc_norm") or (engine == "sglang" and draft.config.get("use_aux_norm"))
         return "fc_norm" in reads and bool(asked)
     if name == "input_norm.weight":
-        return "norm_before_fc" in reads and (_setting(draft, "norm_before_fc") or engine == "vllm")
+        return "norm_before_fc" in reads and (asks(draft, "norm_before_fc") or engine == "vllm")
     if name == "fc.bias":
         return engine == "sglang" and draft.config.get("bias") is True
     if name == "lm_head.weight" and engine == "sglang":
         return draft.config.get("tie_word_embeddings") is not True
     return name in {"fc.weight", "norm.weight", "lm_head.weight", "embed_tokens.weight"}
+
+
+def _prefixed(command: Command, model: ModelSeen, draft: Draft, version: str | None) -> Iterator[Finding]:
+    """Find names with `model.` before them: vLLM puts one there itself, and SGLang knows none before lm_head."""
+    silent = command.engine == "sglang"
+    names = [one for one in draft.prefixed if not silent or one == "model.lm_head.weight"]
+    if not names:
+        return
+    what = "drops it without a word: the head stays random" if silent else "puts another before it, and ends"
+    yield Finding(
+        code="DRAFT002" if silent else "DRAFT001",
+        severity=Severity.WARNING if silent else Severity.FATAL,
+        text=f"{names[0]} of {model.given} has `model.` before its name: {title(command, version)} {what}.",
+        advice=f"`vigil draft convert --to {command.engine}` takes it away.",
+        seen="llama_eagle3.py, load_weights: SGLang 0.5.23 and vLLM 0.32, tried",
+    )
+
+
+def _inputs(
+    command: Command, model: ModelSeen, draft: Draft, reads: frozenset[str], version: str | None
+) -> Iterator[Finding]:
+    """Find more or fewer inputs than the three of every release that does not count them."""
+    if draft.inputs == USUAL_INPUTS or "num_aux_hidden_states" in reads:
+        return
+    yield Finding(
+        code="SHAPE001",
+        severity=Severity.FATAL,
+        text=f"{model.given} is fed from {draft.inputs} layers, and {title(command, version)} makes fc for {USUAL_INPUTS}: "
+        "it does not fit, and the load ends.",
+        advice="Take SGLang from 0.5.12, or vLLM from 0.23 on.",
+        seen="llama_eagle3.py does not name num_aux_hidden_states",
+    )
 
 
 def _left_out(command: Command, model: ModelSeen, names: list[str], version: str | None) -> Iterator[Finding]:
@@ -105,14 +142,13 @@ def _missing(
     layers = range(integer(draft.config, "num_hidden_layers") or 1)
     has = {_LAYER.sub(lambda one: f"layers.{one.group(2) or 0}.{one.group(3)}", name) for name in draft.tensors}
     wanted = [f"layers.{layer}.{name}" for layer in layers for name in _OF_LAYER if layer < SHOWN]
-    if command.engine == "vllm":
-        wanted = [
-            name for name in wanted if not (name.endswith("hidden_norm.weight") and not name.startswith("layers.0."))
-        ]
+    # The norm before the attention of a later layer: the other one is made, and never used.
+    unused = "hidden_norm.weight" if command.engine == "vllm" else "input_layernorm.weight"
+    wanted = [name for name in wanted if name.startswith("layers.0.") or not name.endswith(f".{unused}")]
     lacks = [name for name in (*wanted, "fc.weight", "norm.weight") if name not in has]
     if "fc_norm" in reads and draft.config.get("fc_norm") is True:
         lacks += [f"fc_norm.{one}.weight" for one in range(draft.fed_from) if not _normed(has, one)]
-    if "norm_before_fc" in reads and _setting(draft, "norm_before_fc") and "input_norm.weight" not in has:
+    if "norm_before_fc" in reads and asks(draft, "norm_before_fc") and "input_norm.weight" not in has:
         lacks.append("input_norm.weight")
     if lacks:
         shown = ", ".join(lacks[:SHOWN]) + (", ..." if len(lacks) > SHOWN else "")
@@ -121,9 +157,20 @@ def _missing(
             severity=Severity.WARNING,
             text=f"{model.given} lacks {len(lacks)} tensors: {shown}. {title(command, version)} says nothing, and they stay "
             "as they were made.",
-            advice="Convert the draft again: without them hardly a token is accepted.",
+            advice=_again(command, lacks, has),
         )
     yield from _head(command, model, draft, version)
+
+
+def _again(command: Command, lacks: list[str], has: set[str]) -> str:
+    """Return what to do: of a later layer the norm before the attention may be there by the other engines' name."""
+    sglang = command.engine == "sglang"
+    ours, theirs = ("hidden_norm", "input_layernorm") if sglang else ("input_layernorm", "hidden_norm")
+    if all(not one.startswith("layers.0.") and one.replace(ours, theirs) in has for one in lacks):
+        return (
+            f"`vigil draft convert --to {command.engine}` renames it: it is there as {lacks[0].replace(ours, theirs)}."
+        )
+    return "Convert the draft again: without them hardly a token is accepted."
 
 
 def _normed(has: set[str], layer: int) -> bool:
@@ -171,7 +218,7 @@ def _shapes(
 ) -> Iterator[Finding]:
     wrong = []
     for name, one in draft.tensors.items():
-        wanted = _shape(name, draft)
+        wanted = shape_by_config(name, draft)
         if wanted is not None and name not in left_out and None not in wanted and one.shape != wanted:
             wrong.append(f"{name} is {_by(one.shape)} and not {_by(wanted)}")
     if not wrong:
@@ -190,7 +237,7 @@ def _by(shape: tuple[int | None, ...]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _shape(name: str, draft: Draft) -> tuple[int | None, ...] | None:
+def shape_by_config(name: str, draft: Draft) -> tuple[int | None, ...] | None:
     """Return the shape that a tensor must have by the config, None for one that is not known or has an unknown size."""
     config, wide, into = draft.config, draft.hidden_size, draft.target_hidden_size
     heads, inner = integer(config, "num_attention_heads"), integer(config, "intermediate_size")
@@ -211,30 +258,13 @@ def _shape(name: str, draft: Draft) -> tuple[int | None, ...] | None:
         "input_layernorm.weight": (wide,),
         "hidden_norm.weight": (wide,),
         "post_attention_layernorm.weight": (wide,),
-        "fc.weight": (wide, draft.fed_from * into),
+        "fc.weight": (wide, draft.inputs * into),
         "norm.weight": (wide,),
         "lm_head.weight": (draft.draft_vocabulary or integer(config, "vocab_size"), wide),
         "embed_tokens.weight": (integer(config, "vocab_size"), wide),
     }
     shape = shapes.get(found.group(3) if found is not None else name)
     return None if shape is None or None in shape else shape
-
-
-def _settings(
-    command: Command, model: ModelSeen, draft: Draft, reads: frozenset[str], version: str | None
-) -> Iterator[Finding]:
-    """Find settings that change what the draft computes and that this release does not read."""
-    unread = [name for name in SETTINGS if _setting(draft, name) and name not in reads]
-    if not unread:
-        return
-    yield Finding(
-        code="DRAFT005",
-        severity=Severity.WARNING,
-        text=f"{title(command, version)} does not read {', '.join(unread)} of {model.given}: it computes something else than was "
-        "trained, without a word, and accepts less.",
-        advice="Train the draft without it, or take an engine that reads it.",
-        seen="llama_eagle3.py does not name it",
-    )
 
 
 def _layers(

@@ -1,0 +1,1 @@
+"""`vigil draft inspect`: what a draft is, and what each engine and release makes of it."""

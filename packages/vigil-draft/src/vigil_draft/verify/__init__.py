@@ -1,0 +1,1 @@
+"""Serve a draft and measure whether it keeps its promise."""
