@@ -6,9 +6,9 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-import make
 import pytest
 
+from drafts import make
 from vigil_draft.convert.convert import FORMATS, convert
 from vigil_draft.convert.plan import Wish
 from vigil_draft.errors import DraftError, RefusedError
@@ -115,6 +115,7 @@ def test_scaled_rope_is_written_in_both_ways(tmp_path: Path) -> None:
 def test_old_servers_get_their_midlayer_and_a_second_layer_its_norms_name(tmp_path: Path) -> None:
     old = written(make.sglang().write(tmp_path / "d"), "sglang", midlayer=True)
     assert "midlayer.hidden_norm.weight" in read_folder(old).tensors
+    assert inspect(str(old), None, (("sglang", "0.4.9"), ("sglang", "0.5.10"))).readings[1].findings == ()
     two = written(make.CASES["two-layers"]().write(tmp_path / "two"), "sglang")
     assert {"layers.0.input_layernorm.weight", "layers.1.hidden_norm.weight"} <= set(read_folder(two).tensors)
     assert "layers.1.input_layernorm.weight" not in read_folder(two).tensors
@@ -206,6 +207,23 @@ def test_a_list_for_a_target_that_counts_in_its_own_way_is_refused(tmp_path: Pat
     (target / "config.json").write_text(json.dumps({**config, "architectures": ["GptOssForCausalLM"]}))
     with pytest.raises(RefusedError, match="SGLang counts those of GptOssForCausalLM in a way of its own"):
         written(make.vllm().write(tmp_path / "d"), "sglang", target)
+
+
+@pytest.mark.parametrize(("form", "place"), [("sglang", "eagle_config"), ("vllm", "")])
+def test_a_list_that_is_the_default_but_for_one_is_refused(form: str, place: str, tmp_path: Path, target: Path) -> None:
+    draft = make.FORMS[form]()
+    name = "eagle_aux_hidden_state_layer_ids"
+    draft.config.update({place: {name: [2, 4, 5]}} if place else {name: [1, 3, 4]})
+    with pytest.raises(RefusedError, match="by one they are the default ones of 8 layers"):
+        written(draft.write(tmp_path / "d"), "speculators", target)
+
+
+def test_an_embedding_that_was_trained_is_not_for_sglang(tmp_path: Path) -> None:
+    draft = make.speculators()
+    draft.config["embed_requires_grad"] = True
+    with pytest.raises(RefusedError, match="it was trained"):
+        written(draft.write(tmp_path / "d"), "sglang")
+    assert config_of(written(draft.write(tmp_path / "e"), "speculators"))["embed_requires_grad"] is True
 
 
 def test_where_it_comes_from_stands_in_a_file_of_its_own(tmp_path: Path, target: Path) -> None:

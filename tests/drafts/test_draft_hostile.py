@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import make
 import pytest
 
+from drafts import make
 from vigil_draft.convert.convert import convert
 from vigil_draft.convert.plan import Wish
 from vigil_draft.errors import DraftError, NotADraftError, RefusedError

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import make
 import pytest
 
+from drafts import make
 from vigil.preflight.finding import Severity
 from vigil_draft.inspect.inspection import Reading, inspect
 

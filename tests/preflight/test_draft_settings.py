@@ -69,6 +69,17 @@ def test_four_layers_beside_eagle_config_are_counted_as_three() -> None:
     assert findings("0.32.0", four, engine="vllm", **said) == {}
 
 
+def test_a_release_that_counts_no_inputs_takes_three() -> None:
+    four = {"eagle_aux_hidden_state_layer_ids": [2, 10, 16, 29], "num_aux_hidden_states": 4}
+    assert "makes fc for 3" in texts("0.5.10", tensors=shapes(fc__weight=(4096, 4 * 4096)), **four)
+
+
+def test_a_prefix_is_one_too_many_for_vllm_and_loses_the_head_in_sglang() -> None:
+    named = {f"model.{name}": shape for name, shape in shapes().items()}
+    assert findings("0.32.0", named, engine="vllm")["DRAFT001"].severity is Severity.FATAL
+    assert "model.lm_head.weight of d has `model.` before its name" in findings("0.5.23", named)["DRAFT002"].text
+
+
 def test_layers_in_eagle_config_are_passed_over_by_vllms_new_runner_and_one_too_early_for_its_old_one() -> None:
     nested = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 11, 19]}}
     new = findings("0.32.0", engine="vllm", **nested)["DRAFT004"]

@@ -61,7 +61,9 @@ def _entry(command: Command, model: ModelSeen, draft: Draft, version: str | None
         severity=Severity.FATAL,
         text=f"{model.given} is an EAGLE-3 draft, and its config.json names {', '.join(names)}, which {what}: "
         f"{title(command, version)} would load that, and end in an error.",
-        advice='In the draft\'s config.json: "architectures": ["LlamaForCausalLMEagle3"].',
+        advice='In the draft\'s config.json: "architectures": ["LlamaForCausalLMEagle3"].'
+        if wrong
+        else "`vigil draft convert --to sglang` writes SGLang's class, and the layers as it counts them.",
         seen="sgl-project/sglang#9135" if wrong else f"SGLang's registry: {releases.span('sglang', names[0])}",
     )
 

@@ -34,13 +34,13 @@ NEW_RUNNER = (0, 32)
 
 def check_layers(command: Command, draft: Draft, target: ModelSeen | None, version: str | None) -> Iterator[Finding]:
     """Find layers that are not there, and lists that mean other layers to this engine than to the one that wrote them."""
+    if draft.inputs != draft.fed_from:
+        yield _uncounted(command, draft, version)
+        return
     text = text_part(target.config or {}) if target is not None else {}
     layers = integer(text, "num_hidden_layers")
     own = any(one.startswith(OWN_WAYS) for one in architectures((target.config if target is not None else None) or {}))
     if layers is None or own:
-        return
-    if draft.inputs != draft.fed_from:
-        yield _uncounted(command, draft, version)
         return
     told = (
         _by_sglang(draft, layers)
