@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from preflight.lists import write_safetensors
-from preflight.test_check_draft import DRAFT, LAYER, findings, shapes
+from preflight.test_check_draft import DRAFT, LAYER, TARGET, findings, shapes
 from vigil.preflight.finding import Severity
 from vigil.preflight.judge_draft import judge_draft, look_at, nearest
 
@@ -86,6 +86,21 @@ def test_layers_in_eagle_config_are_passed_over_by_vllms_new_runner_and_one_too_
     assert "does not read them there and takes [2, 16, 29]" in new.text
     assert "[4, 12, 20] beside the other settings" in new.advice
     assert "as they are, one too early" in findings("0.19.1", engine="vllm", **nested)["DRAFT004"].text
+
+
+def test_a_list_in_eagle_config_of_vllms_own_class_is_counted_as_beside_it() -> None:
+    own = {
+        "architectures": ["Eagle3LlamaForCausalLM"],
+        "eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 11, 19]},
+    }
+    assert "[3, 11, 19] beside" in findings("0.32.0", engine="vllm", **own)["DRAFT004"].advice
+    assert findings("0.19.1", engine="vllm", **own) == {}
+
+
+def test_targets_for_which_sglang_counts_in_another_way_are_noted() -> None:
+    listed = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 15, 28]}}
+    gpt = {**TARGET, "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss"}
+    assert findings("0.5.23", target=gpt, **listed)["DRAFT004"].severity is Severity.NOTE
 
 
 @pytest.mark.parametrize(
