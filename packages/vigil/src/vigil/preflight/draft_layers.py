@@ -28,8 +28,13 @@ OWN_WAYS = (
 )
 
 
-NEW_RUNNER = (0, 32)
-"""vLLM 0.32 runs v1/worker/gpu where Triton is there (VllmConfig.use_v2_model_runner); releases before were not looked at."""
+# Read in the wheels of vLLM 0.8.5, 0.9.2, 0.10.2, 0.11.2, 0.13.0, 0.19.1, 0.23.0, 0.27.1, 0.30.0 and 0.32.0.
+NO_LIST = (0, 10, 2)
+"""vLLM up to this release takes the default layers, whatever a draft says."""
+NO_NESTED_LIST = (0, 19, 1)
+"""vLLM up to this release reads no list in eagle_config."""
+NEW_RUNNER = (0, 30)
+"""vLLM from here on runs v1/worker/gpu where Triton is there, which reads no list in eagle_config."""
 
 
 def check_layers(command: Command, draft: Draft, target: ModelSeen | None, version: str | None) -> Iterator[Finding]:
@@ -132,6 +137,8 @@ def _by_vllm(draft: Draft, layers: int | None, version: releases.Version) -> tup
     found = draft.outer_layers or draft.nested_layers
     if found is None:
         return None
+    if () < version <= (NO_NESTED_LIST if draft.outer_layers is None else NO_LIST):
+        return _no_list(draft, found, layers, version)
     default = usual(layers) if layers is not None else None
     beyond = [one for one in found if one < 0 or (layers is not None and one > layers)]
     if beyond and layers is not None:
@@ -152,21 +159,39 @@ def _by_vllm(draft: Draft, layers: int | None, version: releases.Version) -> tup
     return None
 
 
+def _counted(draft: Draft, found: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the boundaries that a list means: beside eagle_config, and to vLLM's own class, as it is; else less one."""
+    plain = draft.outer_layers is not None or any(one.startswith("Eagle3") for one in architectures(draft.config))
+    return found if plain else tuple(one + 1 for one in found)
+
+
+def _no_list(
+    draft: Draft, found: tuple[int, ...], layers: int | None, version: releases.Version
+) -> tuple[Severity, str, str] | None:
+    """Say that a list is not read, where it is not that of the default layers by any way of counting."""
+    meant = _counted(draft, found)
+    if layers is not None and usual(layers) in {tuple(sorted(meant)), found}:
+        return None
+    text = f"it does not read the layer ids {_list(found)} of {draft.given}, and feeds it from {_default(layers)} without a word."
+    if version <= NO_LIST:
+        return Severity.WARNING, text, "Take 0.11.2 or a later release."
+    return Severity.WARNING, text, f'"eagle_aux_hidden_state_layer_ids": {_list(meant)} beside the other settings.'
+
+
 def _in_eagle_config(
     draft: Draft, found: tuple[int, ...], layers: int | None, version: releases.Version
 ) -> tuple[Severity, str, str] | None:
-    """Say what becomes of a list in eagle_config: vLLM's own class counts there as beside it, the others write it less one."""
-    passed, plain = version >= NEW_RUNNER, any(one.startswith("Eagle3") for one in architectures(draft.config))
-    if plain and not passed:
+    """Say what becomes of a list in eagle_config: the old runner takes it as it is, the new one passes it over."""
+    right, passed = _counted(draft, found), not version or version >= NEW_RUNNER
+    if right == found and not passed:
         return None
     text = f"the layer ids {_list(found)} of {draft.given} stand in eagle_config"
-    text += ": " if plain else ", where SGLang and SpecForge write them less one: "
+    text += ": " if right == found else ", where SGLang and SpecForge write them less one: "
     text += f"its new runner does not read them there and takes {_default(layers)}" if passed else ""
-    if not plain:
+    if right != found:
         text += ", its old one takes them as they are" if passed else "it takes them as they are, one too early"
-    right = found if plain else tuple(one + 1 for one in found)
     advice = f'"eagle_aux_hidden_state_layer_ids": {_list(right)} beside the other settings'
-    return Severity.WARNING, f"{text}.", f"{advice}." if plain else f"{advice}, if they are counted so."
+    return Severity.WARNING, f"{text}.", f"{advice}." if right == found else f"{advice}, if they are counted so."
 
 
 def _list(numbers: "tuple[int, ...] | list[int]") -> str:
