@@ -48,6 +48,7 @@ def test_a_window_is_read_by_vllm_and_a_flag_of_sglang() -> None:
     slides = {"layer_types": ["sliding_attention"], "sliding_window": 2048}
     assert "trained with a window of 2048 tokens" in texts("0.5.23", **slides)
     assert findings("0.32.0", engine="vllm", **slides) == {}
+    assert "does not read that" in texts("0.9.2", "vllm", **slides)
     assert findings("0.5.23", layer_types=["full_attention"], sliding_window=2048) == {}
 
 
