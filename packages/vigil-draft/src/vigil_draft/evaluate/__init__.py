@@ -1,0 +1,1 @@
+"""What acceptance length a draft promises on text that it has not seen."""

@@ -1,0 +1,1 @@
+"""The draft as a torch module, and its training."""
