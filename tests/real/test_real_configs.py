@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from real_runs import ENGINES
 
+from vigil.preflight.config_text import FILLED, read
 from vigil.preflight.config_values import wanted
 from vigil.preflight.seen_parser import ParserSeen
 from vigil.scout import desk
@@ -59,3 +60,31 @@ def test_no_value_that_vllm_takes_is_refused(seen: ParserSeen) -> None:
 
     assert [one for one, ours, theirs in zip(asked, refused, taken, strict=True) if ours and theirs] == []
     assert sum(refused) > 1000  # of some 3500: the rest is not judged, or is right
+
+
+# Runs in vLLM's Python: what PyYAML makes of each file, names and values, null where it takes none.
+READ = """
+import json, sys, yaml
+def told(text):
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None
+    return found if isinstance(found, dict) else None
+print(json.dumps([told(one) for one in json.load(sys.stdin)], default=str))
+"""
+WORDS = ("8000", "0.9", "yes", "Off", "~", "'a b'", '"c: d"', "1_000", "1e3", "1.5e+3", "4k", "http://h:80/x", "a b # c", "- x",
+         "[a, 'b', 2.5]", "{a: 1, b: [c]}", '{"k": true}', "[]", "'it''s'", "a:b", ".5", "-1", "x: ", "[a", "'open")  # fmt: skip
+
+
+@pytest.mark.usefixtures("seen")
+def test_settings_are_read_as_pyyaml_reads_them() -> None:
+    texts = [
+        f"one: {first}\ntwo:\n  - {second}\n  - z\nthree:\n  four: {first}\n" for first in WORDS for second in WORDS
+    ]
+    told = subprocess.run([PYTHON, "-c", READ], input=json.dumps(texts).encode(), capture_output=True, check=True)
+
+    for text, theirs in zip(texts, json.loads(told.stdout), strict=True):
+        ours = {one.key: one.value for one in read(text).entries if one.value != FILLED}
+        if theirs is not None:
+            assert ours == {name: value for name, value in theirs.items() if name in ours}, text

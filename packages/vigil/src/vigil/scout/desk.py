@@ -9,9 +9,14 @@ from typing import Any, Callable, Dict, List, NamedTuple
 from ..observer.redact import Redactor
 from ..survey.interpreter import Place
 from ..survey.look import strings
-from . import folders, machine, parser
+from . import config_files, folders, machine, parser
 
-PARTS: Dict[str, Callable[["Question"], Any]] = {"parser": parser.see, "models": folders.see, "host": machine.see}
+PARTS: Dict[str, Callable[["Question"], Any]] = {
+    "parser": parser.see,
+    "models": folders.see,
+    "host": machine.see,
+    "files": config_files.see,
+}
 
 
 class Question(NamedTuple):
@@ -19,6 +24,7 @@ class Question(NamedTuple):
 
     `models`: what the command names as models, each {"what": flag or "model", "given": its value, "revision": ...}.
     `packages`: the engine's own. `port`, `address`: where it would listen. `deep`: also what takes seconds.
+    `files`: files of settings that the command names.
     """
 
     engine: str
@@ -30,6 +36,7 @@ class Question(NamedTuple):
     port: int
     address: str
     deep: bool
+    files: List[str]
 
 
 def main(request: Dict[str, Any]) -> None:
@@ -55,6 +62,7 @@ def question_of(request: Dict[str, Any]) -> Question:
         port=int(request.get("port") or 0),
         address=str(request.get("address") or ""),
         deep=bool(request.get("deep")),
+        files=strings(request.get("files")),
     )
 
 

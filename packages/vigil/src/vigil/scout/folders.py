@@ -83,7 +83,7 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
     place = question.place
     filled = place.fill(given)
     # What a variable stands for, or where a shell goes before, may not be what we see.
-    sure = "$" not in given and "://" not in given and not _moved(given, question) and not _by_another_user(question)
+    sure = "$" not in given and "://" not in given and not moved(given, question) and not _by_another_user(question)
     sure = sure and not any(place.env.get(name) for name in ELSEWHERE)
     path = place.resolve(given)
     parent = os.path.dirname(path)
@@ -108,7 +108,7 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
 
 def _where(given: str, question: "Question") -> Place:
     """Return where a model's name is looked up: of one that is read in a folder that we cannot know only the cache is."""
-    return Place(question.place.env, "/dev/null") if _moved(given, question) else question.place
+    return Place(question.place.env, "/dev/null") if moved(given, question) else question.place
 
 
 def _by_another_user(question: "Question") -> bool:
@@ -116,7 +116,7 @@ def _by_another_user(question: "Question") -> bool:
     return any(word in {"sudo", "doas", "su", "runuser"} for word in question.words)
 
 
-def _moved(given: str, question: "Question") -> bool:
+def moved(given: str, question: "Question") -> bool:
     """Tell whether a relative path is read in another folder than ours: something before the engine goes there."""
     before = question.words[: len(question.words) - len(question.own)] if question.own else question.words
     goes = any(word in _MOVERS or word.startswith(_MOVING) for word in before)

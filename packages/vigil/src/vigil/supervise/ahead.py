@@ -12,6 +12,7 @@ from vigil.errors import VigilError
 from vigil.hosts import Reach, look_here
 from vigil.plan import Plan
 from vigil.preflight.command import Command
+from vigil.preflight.filed import file_of, with_file
 from vigil.preflight.finding import Report
 from vigil.preflight.sight import Sight
 from vigil.supervise.table import table_of
@@ -31,12 +32,18 @@ def check_here(plan: Plan, *, deep: bool = False, version: str | None = None) ->
     if command.engine == "generic":
         return report_of(plan, command, Sight(troubles=(UNKNOWN,)))
     try:
-        with look_here(question_of(plan, command, deep=deep), timeout_s=PATIENCE_S) as answer:
-            import_module(CHECKS)
-            seen = sight_of(answer())
+        if (asked := files_asked(plan, command)) is not None:
+            command = with_file(command, _look(asked).files)
+        seen = _look(question_of(plan, command, deep=deep))
     except VigilError as error:
         seen = unseen(Reach(), error)
     return report_of(plan, command, seen)
+
+
+def _look(question: dict[str, Any]) -> Sight:
+    with look_here(question, timeout_s=PATIENCE_S) as answer:
+        import_module(CHECKS)
+        return sight_of(answer())
 
 
 def unseen(reach: Reach, error: VigilError) -> Sight:
@@ -67,11 +74,19 @@ def command_of(plan: Plan, version: str | None = None) -> Command:
     return Command(words=whole, own=len(before), engine=table.name, end=end, shell=shell, env=env, version=version)
 
 
+def files_asked(plan: Plan, command: Command) -> dict[str, Any] | None:
+    """Return what the scout is asked first: the text of a file of settings, a part of the command; None where it names none."""
+    given = file_of(command)
+    if given is None:
+        return None
+    return {**question_of(plan, command, deep=False), "files": [given.value], "parts": ["files"]}
+
+
 def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
     """Return what the scout is asked."""
     table = table_of(plan)
-    kept = worth_keeping(table, plan.command, plan.env)
-    where = address(table, plan.command, plan.env)
+    words = plan.command if command.filed is None else command.words
+    kept, where, file = worth_keeping(table, words, plan.env), address(table, words, plan.env), file_of(command)
     return {
         "engine": table.name,
         "words": list(command.words),
@@ -84,6 +99,7 @@ def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
         "port": where.port if where is not None else 0,
         "address": where.host if where is not None else "",
         "deep": deep,
+        "files": [file.value] if file is not None else [],
     }
 
 

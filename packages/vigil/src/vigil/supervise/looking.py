@@ -9,9 +9,20 @@ import anyio.to_thread
 from vigil.errors import VigilError
 from vigil.hosts import Reach, look_ahead, reach_of
 from vigil.plan import Plan
+from vigil.preflight.filed import with_file
 from vigil.preflight.finding import Report
 from vigil.preflight.sight import Sight
-from vigil.supervise.ahead import CHECKS, PATIENCE_S, UNKNOWN, command_of, question_of, report_of, sight_of, unseen
+from vigil.supervise.ahead import (
+    CHECKS,
+    PATIENCE_S,
+    UNKNOWN,
+    command_of,
+    files_asked,
+    question_of,
+    report_of,
+    sight_of,
+    unseen,
+)
 
 
 async def check(plan: Plan, *, deep: bool = False, version: str | None = None, reached: bool = False) -> Report:
@@ -25,6 +36,8 @@ async def check(plan: Plan, *, deep: bool = False, version: str | None = None, r
     if command.engine == "generic":  # of a program that we do not know there is nothing to look for
         return report_of(plan, command, Sight(troubles=(UNKNOWN,)))
     try:
+        if (asked := files_asked(plan, command)) is not None:
+            command = with_file(command, (await _look(reach, asked)).files)
         seen = await _look(reach, question_of(plan, command, deep=deep))
     except VigilError as error:
         if reached:
