@@ -13,7 +13,9 @@ from vigil.preflight.check_program import check_program
 from vigil.preflight.check_rooms import check_rooms
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding
+from vigil.preflight.seen_host import HostSeen
 from vigil.preflight.sight import Sight
+from vigil.screen import plain
 
 CHECKS = (
     check_port, check_gpus, check_driver, check_memory, check_network, check_rooms, check_limits, check_program,
@@ -27,3 +29,13 @@ def check_host(command: Command, sight: Sight) -> Iterator[Finding]:
             yield from check(command, sight.host)
         if sight.models is None:  # else what lies in the cache is known, too: check_fetch
             yield from check_hub(command, sight.host)
+
+
+def behind(host: HostSeen | None) -> tuple[str, ...]:
+    """Return what is to be said of a command that does not run on this host, or not with its files: nothing, or one line."""
+    if host is None or not host.behind:
+        return ()
+    what = "the port, GPUs, memory and limits of the host that it goes to"
+    if not host.sent:
+        what = "the program, models, GPUs, memory and limits there"
+    return (f"behind {plain(host.behind, 60)}: {what} were not looked at",)

@@ -149,12 +149,16 @@ class SettingsSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """The host. `outside`: the command runs in a container or elsewhere, so that little of this is its own.
+    """The host. `outside`: the command runs in a container or elsewhere, so that little of this is its own; `behind` leads there.
+
+    `sent`: to another host that has the same files.
 
     `gpus` empty: there is no NVIDIA GPU. `compat`: a newer libcuda that images put before the driver's own.
     """
 
     outside: bool = False
+    behind: str = ""
+    sent: bool = False
     port: PortSeen | None = None
     gpus: tuple[GpuSeen, ...] | None = None
     driver: str | None = None

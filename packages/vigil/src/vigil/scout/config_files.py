@@ -16,7 +16,7 @@ MOST_FILES = 4
 
 def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
     """Return what was seen of each file, as `FileSeen`s; None where the command runs elsewhere: its paths are not ours."""
-    return None if elsewhere(question.words) else [_seen(one, question) for one in question.files[:MOST_FILES]]
+    return None if elsewhere(question.before) else [_seen(one, question) for one in question.files[:MOST_FILES]]
 
 
 def _seen(given: str, question: "Question") -> Dict[str, Any]:

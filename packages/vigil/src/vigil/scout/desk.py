@@ -20,7 +20,7 @@ PARTS: Dict[str, Callable[["Question"], Any]] = {
 
 
 class Question(NamedTuple):
-    """What is asked. `words` is the whole command, `own` the words of the engine itself (behind its name).
+    """What is asked. `words` is the whole command, `own` the words of the engine itself (behind its name), `before` those before.
 
     `models`: what the command names as models, each {"what": flag or "model", "given": its value, "revision": ...}.
     `packages`: the engine's own. `port`, `address`: where it would listen. `deep`: also what takes seconds.
@@ -30,6 +30,7 @@ class Question(NamedTuple):
     engine: str
     words: List[str]
     own: List[str]
+    before: List[str]
     place: Place
     models: List[Dict[str, str]]
     packages: List[str]
@@ -56,6 +57,7 @@ def question_of(request: Dict[str, Any]) -> Question:
         engine=str(request.get("engine") or "generic"),
         words=strings(request.get("words")),
         own=strings(request.get("own")),
+        before=strings(request.get("words"))[: int(request.get("before") or 0) or None],
         place=Place(env, cwd),
         models=[one for one in request.get("models") or [] if isinstance(one, dict)],
         packages=strings(request.get("packages")),

@@ -38,7 +38,7 @@ def see(question: "Question") -> Dict[str, Any]:
     """Return what was seen, as a `ParserSeen`."""
     program = find(question.words, question.place)
     if program is None:
-        outside = elsewhere(question.words)
+        outside = elsewhere(question.before)
         why = "it runs in a container, or on another host" if outside else "the program of the command was not found"
         return {"trouble": why}
     if question.engine == "llamacpp":

@@ -20,7 +20,10 @@ from vigil.supervise.table import table_of
 PATIENCE_S = 60.0
 CHECKS = "vigil.preflight.examine"
 """To be loaded while the host is looked at: that is a tenth of what a check takes."""
-UNKNOWN = "no start of SGLang, vLLM or llama-server is seen in this command: nothing of it was checked"
+UNKNOWN = (
+    "no start of SGLang, vLLM or llama-server is seen in this command: nothing of it was checked (a script is not read: give the "
+    "command line that it runs)"
+)
 
 
 def check_here(plan: Plan, *, deep: bool = False, version: str | None = None) -> Report:
@@ -91,6 +94,7 @@ def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
         "engine": table.name,
         "words": list(command.words),
         "own": list(command.words[command.own : command.end]),
+        "before": command.own,
         "env": plan.env,
         "assigned": {name: value for name, value in command.env.items() if plan.env.get(name) != value},
         "cwd": plan.cwd,
