@@ -13,7 +13,9 @@ from engine_homes import make_home, site_of
 from vigil.plan import Plan
 from vigil.preflight.examine import examine
 from vigil.preflight.finding import Finding, Report, Severity
-from vigil.scout import desk, machine, weights
+from vigil.preflight.seen_host import HostSeen
+from vigil.preflight.sight import Sight
+from vigil.scout import desk, gpus, machine, weights
 from vigil.supervise.ahead import command_of, question_of, sight_of
 
 VLLM = ("-m", "vllm.entrypoints.openai.api_server")
@@ -249,3 +251,16 @@ def test_a_value_that_is_called_like_a_container_leads_nowhere(tmp_path: Path) -
     assert not any(
         "behind" in one for one in look(python, *VLLM, "--model", "M", "--served-model-name", "docker").unseen
     )
+
+
+def test_gpus_of_others_are_said_not_to_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, kind, vendor in (("0", "0x030000", "0x1a03"), ("1", "0x120000", "0x1002"), ("2", "0x020000", "0x8086")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "class").write_text(kind + "\n")
+        (tmp_path / name / "vendor").write_text(vendor + "\n")
+    monkeypatch.setattr(gpus, "DEVICES", str(tmp_path))
+
+    assert gpus.others() == ["AMD"]  # neither the board's own display nor a network card
+    seen = HostSeen(gpus=(), others=("AMD",))
+    report = examine(command_of(Plan(command=("vllm", "serve", "M"))), Sight(host=seen))
+    assert "GPUs of AMD: only NVIDIA's are looked at" in report.unseen

@@ -31,10 +31,11 @@ def check_host(command: Command, sight: Sight) -> Iterator[Finding]:
             yield from check_hub(command, sight.host)
 
 
-def behind(host: HostSeen | None) -> tuple[str, ...]:
-    """Return what is to be said of a command that does not run on this host, or not with its files: nothing, or one line."""
+def unlooked(host: HostSeen | None) -> tuple[str, ...]:
+    """Return what of a host is not looked at: where the command does not run on it, or its GPUs are others. At most one line."""
     if host is None or not host.behind:
-        return ()
+        others = " and ".join(plain(one, 20) for one in host.others) if host is not None else ""
+        return (f"GPUs of {others}: only NVIDIA's are looked at",) if others else ()
     what = "the port, GPUs, memory and limits of the host that it goes to"
     if not host.sent:
         what = "the program, models, GPUs, memory and limits there"

@@ -8,7 +8,7 @@ from vigil.preflight.basis import unseen
 from vigil.preflight.check_config_file import check_config_file, unread
 from vigil.preflight.check_draft import check_draft
 from vigil.preflight.check_flags import check_flags, version_of
-from vigil.preflight.check_host import behind, check_host
+from vigil.preflight.check_host import check_host, unlooked
 from vigil.preflight.check_model import check_model
 from vigil.preflight.check_program import unlisted
 from vigil.preflight.check_values import check_values
@@ -45,7 +45,7 @@ def examine(command: Command, sight: Sight) -> Report:
             *(sight.host.troubles if sight.host is not None else ()),
             *unseen(command, sight),
             *unread(command, sight),
-            *behind(sight.host),
+            *unlooked(sight.host),
             *unlisted(sight.host),
         ),
     )

@@ -153,7 +153,8 @@ class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
 
     `sent`: to another host that has the same files.
 
-    `gpus` empty: there is no NVIDIA GPU. `compat`: a newer libcuda that images put before the driver's own.
+    `gpus` empty: there is no NVIDIA GPU; `others`: whose GPUs there are instead. `compat`: a newer libcuda that images put before
+    the driver's own.
     """
 
     outside: bool = False
@@ -161,6 +162,7 @@ class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
     sent: bool = False
     port: PortSeen | None = None
     gpus: tuple[GpuSeen, ...] | None = None
+    others: tuple[str, ...] = ()
     driver: str | None = None
     driver_cuda: tuple[int, int] | None = None
     compat: str = ""
