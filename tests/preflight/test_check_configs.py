@@ -1,6 +1,7 @@
 """The classes that vLLM's flags take as JSON: read from a source, and what a command puts into them."""
 
 import ast
+import math
 from typing import Any
 
 import msgspec
@@ -92,7 +93,7 @@ def test_a_class_is_closed_as_its_decorator_says_and_else_as_all_are() -> None:
     ("kind", "taken", "refused"),
     [
         ("bool", [True, "Yes", "off", 0, 1], ["maybe", 2, [True]]),
-        ("int", [3, 3.0, "3", "32k", None], ["x", 2.5, [1], {}]),
+        ("int", [3, 3.0, "3", "32k", None, 10**400], ["x", 2.5, [1], {}, math.inf]),
         ("float", [1, 0.5, "1e-3", "inf"], ["half", []]),
         ("str", ["", "x", "$HOME"], [1, True, []]),
         ("list", [[], ["a"]], ["a,b", {}, 1]),

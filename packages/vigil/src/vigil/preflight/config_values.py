@@ -41,7 +41,7 @@ def _fits(value: Any, kind: str | None) -> bool:
     if kind in {"int", "float"}:
         if isinstance(value, str):
             return _NUMBER.match(value) is not None or (kind == "float" and value.lower() in {"inf", "-inf", "nan"})
-        return isinstance(value, (int, float)) and (kind == "float" or value == int(value))
+        return isinstance(value, int) or (isinstance(value, float) and (kind == "float" or value.is_integer()))
     return True
 
 
