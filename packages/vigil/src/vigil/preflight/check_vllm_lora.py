@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from vigil.preflight.command import Command, Given
 from vigil.preflight.finding import Edit, Finding, Severity
 from vigil.preflight.pointed import pointed
+from vigil.preflight.ranks import has_config
 from vigil.screen import plain
 
 MODULES = "--lora-modules"
@@ -23,7 +24,7 @@ def check_vllm_lora(command: Command) -> Iterator[Finding]:
         return
     for at, word in _items(command, given):
         yield from _item(given, at, word)
-    if command.last("--enable-lora", "--no-enable-lora") is None and command.last("--config") is None:
+    if command.last("--enable-lora", "--no-enable-lora") is None and not has_config(command):
         text = f"{MODULES} without --enable-lora: the start ends when the first adapter is loaded, after the model"
         edits = (Edit(at=given.at, put=("--enable-lora",)),)
         seen = "vllm 0.32, LoRAModelRunnerMixin: LoRA is not enabled"

@@ -10,7 +10,7 @@ from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.listed import listed
 from vigil.preflight.pointed import pointed, with_value
-from vigil.preflight.ranks import DATA, size, whole
+from vigil.preflight.ranks import DATA, has_config, size, whole
 from vigil.screen import plain
 
 SCHEDULER = "vllm 0.32, config/scheduler.py: verify_max_model_len"
@@ -45,7 +45,7 @@ def _transfer(command: Command) -> Iterator[Finding]:
 def _tools(command: Command) -> Iterator[Finding]:
     """Find tools that the model may choose, and nobody to read its choice."""
     given = command.last("--enable-auto-tool-choice")
-    if given is None or command.last("--tool-call-parser", "--config") is not None:
+    if given is None or command.last("--tool-call-parser") is not None or has_config(command):
         return
     text = "--enable-auto-tool-choice needs a --tool-call-parser: the start ends without one"
     advice = "name the parser of this model, such as --tool-call-parser hermes (its model card says which)"

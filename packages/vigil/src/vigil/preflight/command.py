@@ -29,13 +29,14 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 class Filed(msgspec.Struct, frozen=True, kw_only=True):
     """Words that stand in a file and not in the command: those from `start` on, `lines` the file's line of each.
 
-    `at`: the word that names the file, among the words that were typed.
+    `at`: the word that names the file, among the words that were typed. `whole`: all that the file says was understood.
     """
 
     file: str
     at: int
     start: int
     lines: tuple[int, ...]
+    whole: bool = False
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from vigil.preflight.command import Command, Filed, Given
-from vigil.preflight.config_text import Entry, read
+from vigil.preflight.config_text import FILLED, Entry, read
 from vigil.preflight.finding import Finding
 from vigil.preflight.sight import FileSeen
 from vigil.preflight.tables import table_of
@@ -33,17 +33,18 @@ def with_file(command: Command, files: tuple[FileSeen, ...] | None) -> Command:
         return command
     own = command.words[command.own : command.own + 1]
     start = command.own + (1 if own and not own[0].startswith("-") else 0)
-    words, lines = list[str](), list[int]()
-    for entry in read(seen.text).entries:
+    words, lines, found = list[str](), list[int](), read(seen.text)
+    for entry in found.entries:
         if command.engine == "vllm" and entry.key == "model" and start > command.own:
             continue  # the word in the command counts
         made = list(_words(command.engine, entry))
         words += made
         lines += [entry.line] * len(made)
     end = command.end + len(words) if command.end is not None else None
-    filed = Filed(file=plain(seen.given, 200), at=given.at, start=start, lines=tuple(lines))
+    whole = found.mapping and found.wrong is None and found.unread is None and FILLED not in words
+    filed = Filed(file=plain(seen.given, 200), at=given.at, start=start, lines=tuple(lines), whole=whole)
     return msgspec.structs.replace(
-        command, words=(*command.words[:start], *words, *command.words[start:]), end=end, filed=filed if words else None
+        command, words=(*command.words[:start], *words, *command.words[start:]), end=end, filed=filed
     )
 
 
