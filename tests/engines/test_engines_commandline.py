@@ -69,6 +69,8 @@ CASES = [
         "m",
     ),
     ("kubectl exec -i pod -- vllm serve q -tp 8", "vllm", ("http", "127.0.0.1", 8000), "q"),
+    ("sbatch --gres=gpu:8 --wrap='vllm serve q --port 7'", "vllm", ("http", "127.0.0.1", 7), "q"),
+    ("sbatch --wrap 'cd /x; srun vllm serve q --port 7'", "vllm", ("http", "127.0.0.1", 7), "q"),
     ("vllm serve m --port nonsense", "vllm", ("http", "127.0.0.1", 8000), "m"),
     ("torchrun --nproc 8 train.py --port 4", "generic", ("http", "127.0.0.1", 4), None),
     ("bash -c 'PORT=5 python app.py'", "generic", ("http", "127.0.0.1", 5), None),

@@ -28,6 +28,13 @@ def put_right(command: str, wrong: tuple[str, ...], right: tuple[str, ...]) -> s
         ("sh -c 'vllm serve m'", "m", "m --tp 2", "sh -c 'vllm serve m --tp 2'"),
         ("ssh gpu \"bash -c 'vllm serve m --bad 1'\"", "--bad", "--good", "vllm serve m --good 1"),
         ("ssh gpu 'cd /srv && nohup vllm serve m --bad &'", "--bad", "", "ssh gpu 'cd /srv && nohup vllm serve m &'"),
+        ("sbatch -N1 --wrap 'vllm serve m --bad 1'", "--bad", "--good", "sbatch -N1 --wrap 'vllm serve m --good 1'"),
+        (
+            "sbatch -N1 '--wrap=vllm serve m --bad 1' -o x",
+            "--bad",
+            "--good",
+            "sbatch -N1 '--wrap=vllm serve m --good 1' -o x",
+        ),
     ],
 )
 def test_a_correction_changes_the_words_and_leaves_the_rest(

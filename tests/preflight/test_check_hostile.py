@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-import anyio
 import pytest
 
 from vigil.cli.checks import checked
@@ -16,7 +15,7 @@ from vigil.preflight.finding import Finding, Report, Severity
 from vigil.preflight.sight import Sight
 from vigil.scout import desk, folders
 from vigil.screen import json_of
-from vigil.supervise.ahead import check, command_of, question_of, sight_of
+from vigil.supervise.ahead import check_here, command_of, question_of, sight_of
 
 
 def report(*words: str, cwd: Path | None = None, **seen: str) -> Report:
@@ -43,13 +42,13 @@ def test_a_correction_in_a_shell_is_the_shell_command_with_the_wrong_word_change
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     text = "cd /srv; vllm serve Qwen/Qwen3-8B --max-model-length $N 2>&1 | tee 'a log.txt'"
 
-    found = anyio.run(check, Plan(command=("bash", "-c", text), cwd=str(tmp_path)))
+    found = check_here(Plan(command=("bash", "-c", text), cwd=str(tmp_path)))
 
     assert found.corrected == ("bash", "-c", text.replace("-length", "-len"))
 
 
 def test_a_command_without_an_engine_is_said_to_be_unchecked() -> None:
-    found = anyio.run(check, Plan(command=("vllm", "server", "m")))
+    found = check_here(Plan(command=("vllm", "server", "m")))
 
     assert found.findings == ()
     assert any("nothing of it was checked" in one for one in found.unseen)

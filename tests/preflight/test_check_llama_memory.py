@@ -57,6 +57,32 @@ def test_the_cache_is_as_large_as_llama_cpp_says_it_is() -> None:
     assert cached("", env={"LLAMA_ARG_CTX_SIZE": "4096"}) == 90 << 20
 
 
+def test_a_draft_that_is_a_model_of_its_own_has_a_cache_as_long_as_the_targets() -> None:
+    # two of llama_kv_cache: size = 90.00 MiB (4096 cells, 30 layers), of xllamacpp 2026.10 with -md of the same model
+    both = cache_of(command("-c 4096 -np 2"), seen := GgufSeen(version=3, metadata=SMOL), seen)
+    small = cache_of(command("-c 4096 -ctkd q8_0 -ctvd q8_0"), seen, seen)
+
+    assert both is not None
+    assert (both.bytes, both.told) == (180 << 20, "f16; 90.0 MiB of it for the draft")
+    assert small is not None
+    assert small.bytes == (90 << 20) + (90 << 20) * 34 // 64
+
+
+@pytest.mark.parametrize("kind", ["draft-simple", "draft-eagle3"])
+def test_only_a_draft_of_its_own_is_counted_against_the_hosts_memory(kind: str) -> None:
+    gguf = GgufSeen(version=3, metadata=LARGE)
+    models = tuple(
+        ModelSeen(what=what, given="m", path="/m", kind="file", files=(FileSeen(name="m", size_bytes=1, gguf=gguf),))
+        for what in ("model", "-md")
+    )
+    host = host_of({"gpus": 0, "program": {"path": "/opt/l", "python": False}, "memory": {"free": 60 * GIB, "swap": 0}})
+    asked = command(f"-c 131072 -md d.gguf --spec-type {kind}")
+
+    codes = {one.code for one in examine(asked, Sight(host=host, models=models)).findings}
+
+    assert ("MEM003" in codes) is (kind == "draft-simple")  # 40 GiB, or twice that
+
+
 @pytest.mark.parametrize("more", ["", "-c -1", "-c 4k", "-c $CTX", "-c 4096 -ctk turbo3"])
 def test_what_is_not_known_is_not_reckoned(more: str) -> None:
     assert cached(more) is None

@@ -1,5 +1,6 @@
 """The scout looks at an installed engine's parser: reads it, asks it where that is not enough, and keeps what it learnt."""
 
+import ast
 import base64
 import hashlib
 import json
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from vigil.preflight.seen_parser import ParserSeen
-from vigil.scout import desk, parser_asked
+from vigil.scout import desk, parser_asked, sglang_source
 from vigil.scout.parser_help import flags_of
 from vigil.supervise.ahead import sight_of
 
@@ -319,3 +320,39 @@ def test_the_help_of_llama_server_is_read() -> None:
     assert told["--split-mode"]["choices"] == ["none", "layer", "row"]
     assert told["--draft-max"]["instead"] == "use --spec-draft-n-max or --spec-ngram-mod-n-max"
     assert (told["--draft-max"]["dead"], told["--defrag-thold"]["instead"]) == (True, "")
+
+
+def test_choices_are_read_through_variables_functions_and_tables(tmp_path: Path) -> None:
+    install = Install(tmp_path)
+    install.write(
+        """
+from sglang.srt.function_call.function_call_parser import FunctionCallParser
+def _names():
+    if loaded():
+        return list(loaded().NAMES)
+    return list(FunctionCallParser.Known)
+class ServerArgs:
+    @staticmethod
+    def add_cli_args(parser):
+        names = _names()
+        parser.add_argument("--parser", choices=["auto"] + names)
+        changed = list(FunctionCallParser.Known)
+        changed.append(other())
+        parser.add_argument("--changed", choices=changed)
+        twice = ["a"]
+        twice = ["b"]
+        parser.add_argument("--twice", choices=twice)
+"""
+    )
+    table = install.main.parent / "function_call/function_call_parser.py"
+    table.parent.mkdir()
+    table.write_text('class FunctionCallParser:\n    Known: Dict[str, type] = {"one": One, "two": Two}\n')
+    files = {"srt/server_args.py": install.main, "srt/function_call/function_call_parser.py": table}
+
+    flags = sglang_source.read({path: ast.parse(file.read_text()) for path, file in files.items()}).flags
+
+    assert [(one["names"][0], one.get("choices")) for one in flags] == [
+        ("--parser", ["auto", "one", "two"]),
+        ("--changed", None),
+        ("--twice", None),
+    ]

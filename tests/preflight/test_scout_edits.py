@@ -1,7 +1,9 @@
 """Files of the installed engine that are not those of its release: what can be said of wheels, copies, and of neither."""
 
 import json
+import os
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,22 @@ def test_code_that_is_gone_is_told_as_such(python: Path) -> None:
     (text,) = edits(python)
     assert text.startswith("30 files of the installed sglang are gone that its wheel has: sglang/test/test_0.py,")
     assert text.endswith(", and 24 more")
+
+
+def test_an_edit_that_keeps_size_and_times_is_seen_where_speculation_is(tmp_path: Path) -> None:
+    files = {"sglang/srt/speculative/eagle_worker.py": "FAST = True \n", "sglang/srt/other.py": "FAST = True \n"}
+    python = make_home(tmp_path / "spec", "sglang", "0.5.10", files=files)
+    record = next(site_of(python).glob("sglang-*.dist-info")) / "RECORD"
+    for name in files:
+        path = site_of(python) / name
+        before = path.stat()
+        path.write_text("FAST = False\n")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.utime(record, (time.time() + 3600, time.time() + 3600))  # as where the tree was copied after the edit
+
+    (told,) = edits(python)
+
+    assert told.endswith("speculative/eagle_worker.py")  # the other one is not read: nothing of it speaks of an edit
 
 
 def test_what_conda_writes_into_binaries_is_no_edit(python: Path) -> None:

@@ -13,7 +13,9 @@ from engine_homes import make_home, site_of
 from vigil.plan import Plan
 from vigil.preflight.examine import examine
 from vigil.preflight.finding import Finding, Report, Severity
-from vigil.scout import desk, machine, weights
+from vigil.preflight.seen_host import HostSeen
+from vigil.preflight.sight import Sight
+from vigil.scout import desk, gpus, machine, weights
 from vigil.supervise.ahead import command_of, question_of, sight_of
 
 VLLM = ("-m", "vllm.entrypoints.openai.api_server")
@@ -218,3 +220,47 @@ def test_part_that_fails_is_said_and_the_rest_is_there() -> None:
     machine._put(seen, "limits", machine.limits)
     assert seen["troubles"] == ["memory: RuntimeError: no"]
     assert set(seen["limits"]) == {"nofile", "nproc", "memlock"}
+
+
+# --- words before the engine
+
+
+def test_a_scheduler_sends_the_command_to_a_host_that_is_not_looked_at(tmp_path: Path) -> None:
+    python = make_home(tmp_path / "home", "sglang", "0.5.10")
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        words = ("srun", "--gres=gpu:8", python, *SGLANG, "--model-path", "M", "--port", stranger.getsockname()[1])
+        report = look(*words)
+        alone = look(*words, env={"SLURMD_NODENAME": "here", "SLURM_JOB_NUM_NODES": "1"})
+
+    assert codes(report) == []
+    assert (
+        "behind srun: the port, GPUs, memory and limits of the host that it goes to were not looked at" in report.unseen
+    )
+    assert "PORT001" in codes(alone)  # a step of a job that has this host alone
+
+
+def test_what_leads_into_a_container_is_said() -> None:
+    report = look("docker", "run", "vllm/vllm-openai:v0.10.2", "--model", "M")
+
+    assert "behind docker: the program, models, GPUs, memory and limits there were not looked at" in report.unseen
+
+
+def test_a_value_that_is_called_like_a_container_leads_nowhere(tmp_path: Path) -> None:
+    python = make_home(tmp_path / "home", "vllm", "0.32.0")
+
+    assert not any(
+        "behind" in one for one in look(python, *VLLM, "--model", "M", "--served-model-name", "docker").unseen
+    )
+
+
+def test_gpus_of_others_are_said_not_to_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, kind, vendor in (("0", "0x030000", "0x1a03"), ("1", "0x120000", "0x1002"), ("2", "0x020000", "0x8086")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "class").write_text(kind + "\n")
+        (tmp_path / name / "vendor").write_text(vendor + "\n")
+    monkeypatch.setattr(gpus, "DEVICES", str(tmp_path))
+
+    assert gpus.others() == ["AMD"]  # neither the board's own display nor a network card
+    seen = HostSeen(gpus=(), others=("AMD",))
+    report = examine(command_of(Plan(command=("vllm", "serve", "M"))), Sight(host=seen))
+    assert "GPUs of AMD: only NVIDIA's are looked at" in report.unseen

@@ -1,13 +1,16 @@
 """`vigil check`: what a command would die of, before it is started."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import anyio
 import typer
 
 from vigil.cli import options
 from vigil.cli.checks import checked
 from vigil.cli.options import environment
+
+if TYPE_CHECKING:
+    from vigil.plan import Plan
+    from vigil.preflight.finding import Report
 
 REFUSED = 3
 CommandLine = Annotated[
@@ -44,7 +47,7 @@ def command(
     from vigil.errors import UsageError
     from vigil.plan import Plan
     from vigil.screen import json_of
-    from vigil.supervise.ahead import check
+    from vigil.supervise.ahead import check_here
 
     if explain is not None:
         print(explained(explain))
@@ -59,7 +62,17 @@ def command(
         reach=reach,
         engine=options.engine_name(engine),
     )
-    report = anyio.run(lambda: check(checked(plan), deep=deep, version=release_of(engine_version)))
+    here = not (on or reach)
+    report = (check_here if here else _check_there)(checked(plan), deep=deep, version=release_of(engine_version))
     print(json_of(hidden(report)) if json else text_of(report))
     if report.fatal:
         raise typer.Exit(REFUSED)
+
+
+def _check_there(plan: "Plan", *, deep: bool, version: str | None) -> "Report":
+    """Check a command on another host, over a reach: what that takes is not loaded for this machine."""
+    import anyio
+
+    from vigil.supervise.looking import check
+
+    return anyio.run(lambda: check(plan, deep=deep, version=version))

@@ -8,6 +8,8 @@ from pathlib import PurePath
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "su", "runuser", "script"})
 _PACKERS = frozenset({"ssh", "tmux", "screen", "watch"})
 """Programs that take a whole command line as one word."""
+_WRAP = "--wrap"
+"""sbatch's flag for a command line as one word."""
 _DEEPEST = 5
 _LONGEST = 65536
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,100})=(.*)", re.DOTALL)
@@ -20,20 +22,39 @@ def flatten(argv: Sequence[str], depth: int = 0) -> tuple[str, ...]:
     words: list[str] = []
     shell = packer = False
     dashed_c = False
-    for word in argv:
+    for word in unglued(argv):
         name = program(word)
         text = " " in word.strip() or "\n" in word
         if text and depth < _DEEPEST and ((shell and dashed_c) or packer):
             words.extend(flatten(split(word), depth + 1))
             continue
         words.append(word)
-        if name in _SHELLS or name in _PACKERS:
-            shell, packer, dashed_c = name in _SHELLS, name in _PACKERS, False
+        if name in _SHELLS or name in _PACKERS or word == _WRAP:
+            shell, packer, dashed_c = name in _SHELLS, name in _PACKERS or word == _WRAP, False
         elif name.startswith("python"):
             shell = packer = False
         elif re.fullmatch(r"-[a-z]{0,6}c", word):
             dashed_c = True
     return tuple(words)
+
+
+def unglued(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return `argv` with sbatch's `--wrap=TEXT` as two words."""
+    found: list[str] = []
+    batch = False
+    for word in argv:
+        glued = batch and word.startswith(f"{_WRAP}=")
+        found += word.split("=", 1) if glued else [word]
+        batch = batch or program(word) == "sbatch"
+    return tuple(found)
+
+
+def reglued(argv: Sequence[str], like: Sequence[str]) -> tuple[str, ...]:
+    """Return `argv` with that flag and its text as one word, where they are one in another command line."""
+    if unglued(like) == tuple(like):
+        return tuple(argv)
+    at = list(argv).index(_WRAP)
+    return (*argv[:at], "=".join(argv[at : at + 2]), *argv[at + 2 :])
 
 
 def split(text: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from vigil.engines.commandline import flatten, split
+from vigil.engines.commandline import flatten, reglued, split, unglued
 
 _DEEPEST = 5
 _MOST = 2000  # words: what follows takes time with their square
@@ -30,6 +30,7 @@ def rewritten(argv: Sequence[str], words: Sequence[str], changed: Sequence[str])
     """
     if tuple(argv) == tuple(words):
         return tuple(changed)
+    written, argv = argv, unglued(argv)
     if len(argv) > _MOST or len(words) > _MOST:
         return None
     matcher = SequenceMatcher(a=list(words), b=list(changed), autojunk=False)
@@ -44,7 +45,7 @@ def rewritten(argv: Sequence[str], words: Sequence[str], changed: Sequence[str])
     found = list(argv)
     for one in reversed(placed):
         found[one.first : one.last] = one.put
-    return tuple(found) if flatten(found)[: len(changed)] == tuple(changed) else None
+    return reglued(found, written) if flatten(found)[: len(changed)] == tuple(changed) else None
 
 
 def _placed(argv: Sequence[str], changes: list[Change], depth: int) -> list[Change] | None:

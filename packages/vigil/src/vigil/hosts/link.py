@@ -18,8 +18,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from vigil.errors import HostError, UnreachableError, VigilError
 from vigil.hosts.bundle import program
-from vigil.hosts.call import failure
 from vigil.hosts.reach import Reach
+from vigil.hosts.reply import failure
 from vigil.observer.core import Observer
 
 Message = dict[str, Any]

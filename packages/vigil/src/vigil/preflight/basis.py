@@ -5,9 +5,10 @@ import re
 import msgspec
 
 from vigil.preflight.command import Command
+from vigil.preflight.config_tables import configs_at
 from vigil.preflight.grammar import Grammar
 from vigil.preflight.naming import ENGINES
-from vigil.preflight.seen_parser import FlagSpec, ParserSeen
+from vigil.preflight.seen_parser import ConfigSpec, FlagSpec, ParserSeen
 from vigil.preflight.sight import Sight
 from vigil.preflight.tables import Row, Table, order, table_of
 
@@ -19,7 +20,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """The flags of one release. `release`: of the install, or of the table. `wanted`: the release that is meant, where known.
 
     `exact`: these are the flags of the release that will run, all of them. `foreign`: what will run is none of the engine's own
-    programs, so that nothing is sure. `seen`: where they are known from, in one line.
+    programs, so that nothing is sure. `seen`: where they are known from, in one line. `own_configs`: the install's own classes.
     """
 
     engine: str
@@ -30,6 +31,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     seen: str
     flags: tuple[FlagSpec, ...]
     table: Table | None
+    own_configs: dict[str, ConfigSpec] | None = None
 
     @property
     def title(self) -> str:
@@ -39,6 +41,11 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     def history(self, name: str) -> tuple[Row, ...]:
         """Return what the table has of a flag, in all releases."""
         return self.table.named(name) if self.table is not None else ()
+
+    def config(self, name: str) -> ConfigSpec | None:
+        """Return a class that flags take as JSON, None where it is not known."""
+        told = self.own_configs if self.own_configs is not None else configs_at(self.engine, self.release)
+        return told.get(name)
 
     def refuses(self, name: str) -> bool:
         """Tell whether the release that will run surely has no flag of this name, given that this basis has none.
@@ -96,6 +103,7 @@ def basis_of(command: Command, sight: Sight) -> Basis | None:
             seen=f"{_HOW.get(parser.how, parser.how)}, {parser.interpreter or 'on this host'}",
             flags=parser.flags,
             table=table,
+            own_configs=parser.configs or {},
         )
     if table is None:
         return None

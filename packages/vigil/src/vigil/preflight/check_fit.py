@@ -7,8 +7,8 @@ from vigil.preflight import releases
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.model_config import Config, architectures, integer, is_moe, longest_context, part, text_part
-from vigil.preflight.placing import dropped, place_of, title, valued, version_for
-from vigil.preflight.pointed import pointed
+from vigil.preflight.placing import dropped, place_of, title, version_for
+from vigil.preflight.pointed import pointed, with_value
 from vigil.preflight.seen_models import ModelSeen
 from vigil.preflight.sight import Sight
 
@@ -161,7 +161,7 @@ def _context(command: Command, sight: Sight, config: Config) -> Iterator[Finding
         severity,
         f"A context of {asked} was asked for, and the model is made for {longest}: {what}.",
         f"{longest} is the most; a longer one needs rope scaling in the model's config.",
-        edits=valued(flag, str(longest)) if severity is Severity.FATAL else (),
+        edits=with_value(flag, str(longest)) if severity is Severity.FATAL else (),
     )
 
 

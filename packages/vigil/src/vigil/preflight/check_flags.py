@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from vigil.preflight.basis import Held, basis_of
+from vigil.preflight.check_configs import check_configs
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.flag_words import about_stray, about_switch
@@ -44,6 +45,7 @@ def check_flags(command: Command, sight: Sight) -> Iterator[Finding]:
         if problem.at in told or (problem.at is not None and meant.end is not None and problem.at >= meant.end):
             continue  # spoilt, or a shell's words without a shell: each is said once
         yield _TELLERS.get(problem.wrong, about_value)(problem, held)
+    yield from check_configs(held)
 
 
 def version_of(command: Command, sight: Sight) -> str | None:

@@ -18,6 +18,12 @@ FLAGS = {
     "vllm": ("--speculative-config", "-sc", "--kv-transfer-config", "--override-generation-config", "--hf-overrides"),
     "sglang": ("--json-model-override-args", "--cuda-graph-config", "--preferred-sampling-params"),
 }
+# A class of the engine's takes them as JSON; what does not begin as an object may be another form (-O3).
+OBJECTS = (
+    "--compilation-config", "-cc", "--kv-events-config", "--ec-transfer-config", "--structured-outputs-config",
+    "--attention-config", "--pooler-config", "--override-pooler-config", "--eplb-config", "--profiler-config", "--kernel-config",
+    "--reasoning-config",
+)  # fmt: skip
 LONGEST = 65536
 AROUND = 14
 _TIDY = str.maketrans({
@@ -38,7 +44,9 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_json(command: Command) -> Iterator[Finding]:
     """Find values that are no JSON."""
-    for given in command.all_of(*FLAGS.get(command.engine, ())):
+    objects = command.all_of(*OBJECTS) if command.engine == "vllm" else []
+    objects = [one for one in objects if (one.value or "").lstrip("'").startswith("{")]
+    for given in (*command.all_of(*FLAGS.get(command.engine, ())), *objects):
         if (
             given.value
             and given.value.lower() != "none"
@@ -56,8 +64,14 @@ def _filled(command: Command, value: str) -> bool:
 def read(command: Command, *names: str) -> Value | None:
     """Return the object that the last flag of these names gives, or None where there is none that can be read."""
     given = command.last(*names)
-    value = _parse(given.value) if given is not None and given.value and len(given.value) <= LONGEST else None
-    return Value(given=given, value=value) if given is not None and isinstance(value, dict) else None
+    value = read_object(given.value) if given is not None else None
+    return Value(given=given, value=value) if given is not None and value is not None else None
+
+
+def read_object(text: str | None) -> dict[str, Any] | None:
+    """Return the JSON object that a text is, None where it is none, or too long."""
+    found = _parse(text) if text and len(text) <= LONGEST else None
+    return found if isinstance(found, dict) else None
 
 
 def _parse(text: str) -> Any:

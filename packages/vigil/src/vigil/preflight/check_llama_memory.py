@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.llama_needs import PLACED, Cache, cache_of, gpu_layers, value_of, without_gpus
+from vigil.preflight.placing import speculation
 from vigil.preflight.pointed import pointed
 from vigil.preflight.seen_host import HostSeen, MemorySeen
 from vigil.preflight.seen_models import GgufSeen, ModelSeen
@@ -19,14 +20,17 @@ SMALLER = "-ctk q8_0 -ctv q8_0"
 SEEN = "the numbers in the GGUF file; llama.cpp b11434, src/llama-kv-cache.cpp"
 
 
-def check_llama_memory(command: Command, host: HostSeen | None, model: ModelSeen) -> Iterator[Finding]:
+def check_llama_memory(
+    command: Command, host: HostSeen | None, model: ModelSeen, draft: ModelSeen | None = None
+) -> Iterator[Finding]:
     """Find a context whose cache cannot be held, and weights that do not fit where they are asked to lie."""
     gguf = model.gguf
     if command.engine != "llamacpp" or host is None or gguf is None or model.kind != "file":
         return
     if host.outside or host.program is None:  # a llama-server may be a script, too: it is here where its program is
         return
-    cache = cache_of(command, gguf)
+    simple = speculation(command)[0] == "draft-simple"  # other kinds keep less, or nothing, of their own
+    cache = cache_of(command, gguf, draft.gguf if draft is not None and simple else None)
     if without_gpus(command):
         yield from _in_host(command, host.memory, model, cache, sure=True)
     elif command.last(*PLACED) is None and variable(command, host, UNIFIED) is None:

@@ -10,7 +10,7 @@ from vigil.preflight.check_llama_memory import check_llama_memory
 from vigil.preflight.check_place import check_place
 from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding
-from vigil.preflight.placing import DRAFTS, TOKENIZERS, placed
+from vigil.preflight.placing import DRAFTS, TOKENIZERS, draft_of, placed
 from vigil.preflight.seen_models import ModelSeen
 from vigil.preflight.sight import Sight
 
@@ -27,7 +27,7 @@ def check_model(command: Command, sight: Sight) -> Iterator[Finding]:
             yield from placed(command, model, check_place(command, model))
         if model.what == "model":
             yield from check_fit(command, sight, model)
-            yield from check_llama_memory(command, sight.host, model)
+            yield from check_llama_memory(command, sight.host, model, draft_of(command, sight))
 
 
 def _is_named_path(model: ModelSeen) -> bool:

@@ -65,16 +65,22 @@ def _put(given: Given, value: dict[str, Any]) -> tuple[Edit, ...]:
 def _fields(given: Given, value: dict[str, Any]) -> Iterator[Finding]:
     """Find misspelt fields and methods, where one that is known is like them; others may be of another version."""
     for name in value:
-        near = get_close_matches(name.replace("-", "_"), FIELDS, 1, 0.85)
-        if name not in FIELDS and name != TARGETS_RANKS and near and near[0] not in value:
-            right = {near[0] if one == name else one: inner for one, inner in value.items()}
-            text = f"{given.name} has a field {plain(name, 60)}, which vLLM does not know; {near[0]} is like it"
-            severity = Severity.FATAL if near[0] == TOKENS else Severity.WARNING
-            yield pointed(given, "FLAG002", severity, text, f"call it {near[0]}", edits=_put(given, right), seen=SEEN)
+        near = misspelt(name, value)
+        if near is not None:
+            right = {near if one == name else one: inner for one, inner in value.items()}
+            text = f"{given.name} has a field {plain(name, 60)}, which vLLM does not know; {near} is like it"
+            severity = Severity.FATAL if near == TOKENS else Severity.WARNING
+            yield pointed(given, "FLAG002", severity, text, f"call it {near}", edits=_put(given, right), seen=SEEN)
     if TARGETS_RANKS in value:
         right = {"draft_tensor_parallel_size" if one == TARGETS_RANKS else one: inner for one, inner in value.items()}
         text = f"{given.name} takes no {TARGETS_RANKS}: the draft's is draft_tensor_parallel_size"
         yield pointed(given, "FLAG002", Severity.FATAL, text, "call it so", edits=_put(given, right), seen=SEEN)
+
+
+def misspelt(name: str, value: dict[str, Any]) -> str | None:
+    """Return the field that one is like, of an object that does not have it; None where it is a field itself, or like none."""
+    near = get_close_matches(name.replace("-", "_"), FIELDS, 1, 0.85)
+    return near[0] if name not in FIELDS and name != TARGETS_RANKS and near and near[0] not in value else None
 
 
 def _method(given: Given, value: dict[str, Any], *, known: bool) -> Iterator[Finding]:

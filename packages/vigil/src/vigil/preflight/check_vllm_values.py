@@ -10,10 +10,12 @@ from vigil.preflight.command import Command
 from vigil.preflight.finding import Finding, Severity
 from vigil.preflight.listed import listed
 from vigil.preflight.pointed import pointed, with_value
-from vigil.preflight.ranks import DATA, size, whole
+from vigil.preflight.ranks import DATA, has_config, size, whole
+from vigil.screen import plain
 
 SCHEDULER = "vllm 0.32, config/scheduler.py: verify_max_model_len"
 _BATCH, _REQUESTS, _LENGTH = "--max-num-batched-tokens", "--max-num-seqs", "--max-model-len"
+TRANSFER = "--kv-transfer-config"
 _LOCAL = ("--data-parallel-size-local", "-dpl")
 
 
@@ -24,12 +26,26 @@ def check_vllm_values(command: Command) -> Iterator[Finding]:
     yield from _data(command)
     yield from _graphs(command)
     yield from _tools(command)
+    yield from _transfer(command)
+
+
+def _transfer(command: Command) -> Iterator[Finding]:
+    """Find a connector for the KV cache that is not told which side it is on."""
+    read = check_json.read(command, TRANSFER)
+    if read is None or any(one.plain.startswith(f"{TRANSFER}.") for one in command.flags):
+        return
+    connector, role = read.value.get("kv_connector"), read.value.get("kv_role")
+    if isinstance(connector, str) and role is None:
+        text = f"{TRANSFER} names the connector {plain(connector, 60)}, and no kv_role"
+        advice = 'add "kv_role": "kv_producer" or "kv_consumer", or "kv_both" where this server does both'
+        seen = "vllm 0.9 to 0.33, KVTransferConfig.__post_init__"
+        yield pointed(read.given, "FLAG004", Severity.FATAL, text, advice, seen=seen)
 
 
 def _tools(command: Command) -> Iterator[Finding]:
     """Find tools that the model may choose, and nobody to read its choice."""
     given = command.last("--enable-auto-tool-choice")
-    if given is None or command.last("--tool-call-parser", "--config") is not None:
+    if given is None or command.last("--tool-call-parser") is not None or has_config(command):
         return
     text = "--enable-auto-tool-choice needs a --tool-call-parser: the start ends without one"
     advice = "name the parser of this model, such as --tool-call-parser hermes (its model card says which)"

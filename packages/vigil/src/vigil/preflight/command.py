@@ -26,12 +26,26 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         return plain_flag(self.name)
 
 
+class Filed(msgspec.Struct, frozen=True, kw_only=True):
+    """Words that stand in a file and not in the command: those from `start` on, `lines` the file's line of each.
+
+    `at`: the word that names the file, among the words that were typed. `whole`: all that the file says was understood.
+    """
+
+    file: str
+    at: int
+    start: int
+    lines: tuple[int, ...]
+    whole: bool = False
+
+
 class Command(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A server's command. `words` are all its words (a shell's text taken apart); those from `own` on are the engine's.
 
     `end`: where a shell would end the command (`&&`, `|`), None where it would not. `shell`: one reads the words before the
     engine does, and fills in what begins with `$`. `env` is what the start adds to the environment; `version` the release
-    of the engine that it is meant for, where the user said so. Invariant: `own` is at most `len(words)`, and at most `end`.
+    of the engine that it is meant for, where the user said so; `filed`: the words that a file adds. Invariant: `own` is at most
+    `len(words)`, and at most `end`.
     """
 
     words: tuple[str, ...]
@@ -41,6 +55,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     shell: bool = False
     env: dict[str, str] = msgspec.field(default_factory=dict)
     version: str | None = None
+    filed: Filed | None = None
 
     @cached_property
     def flags(self) -> tuple[Given, ...]:

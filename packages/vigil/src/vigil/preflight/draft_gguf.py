@@ -6,8 +6,8 @@ from vigil.preflight import releases
 from vigil.preflight.command import Command
 from vigil.preflight.draft_pair import told
 from vigil.preflight.finding import Finding, Severity
-from vigil.preflight.placing import speculation, valued
-from vigil.preflight.pointed import pointed
+from vigil.preflight.placing import speculation
+from vigil.preflight.pointed import pointed, with_value
 from vigil.preflight.seen_models import GgufSeen, ModelSeen
 
 VOCABULARY_SLACK = 128
@@ -52,7 +52,7 @@ def _method(command: Command, model: ModelSeen, draft: GgufSeen) -> Iterator[Fin
             else "it is no model that can run alone."
         ),
         f"Ask for {right}.",
-        edits=valued(flag, right),
+        edits=with_value(flag, right),
         seen="general.architecture in the file",
     )
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from vigil.preflight.command import Command
 from vigil.preflight.draft_kind import Draft
 from vigil.preflight.finding import Edit, Finding, Severity
-from vigil.preflight.placing import config_in, in_config, place_of, speculation, title, valued
+from vigil.preflight.placing import config_in, in_config, place_of, speculation, title
+from vigil.preflight.pointed import with_value
 from vigil.preflight.seen_models import ModelSeen
 
 WORDS = {
@@ -31,7 +32,7 @@ def check_method(command: Command, model: ModelSeen, draft: Draft, version: str 
     right = METHODS[command.engine][draft.kind]
     edits: tuple[Edit, ...] = ()
     if command.engine == "sglang":
-        edits = valued(flag, right) if flag.value else ()
+        edits = with_value(flag, right) if flag.value else ()
     elif config_in(flag):
         edits = in_config(flag, {"method": right})
     at, count = (flag.at, flag.count) if edits else place_of(command, model)

@@ -3,10 +3,13 @@
 llama.cpp b9093 to b11434: the cache is made for all of `-c` at the start (src/llama-kv-cache.cpp), however many slots share it.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from vigil.preflight.command import Command, Given
 from vigil.preflight.seen_models import GgufSeen
+from vigil.screen import size
 
 # Bytes of 32 numbers (ggml's blocks).
 CACHE_BYTES = {
@@ -26,6 +29,10 @@ PLACED = (
     "-ot", "--override-tensor", "-cmoe", "--cpu-moe", "-ncmoe", "--n-cpu-moe", "-ts", "--tensor-split", "--rpc", "-dev",
     "--device", "--models-dir", "--models-preset",
 )  # fmt: skip
+
+
+Flag = tuple[tuple[str, ...], str]
+"""The names of a flag, and the variable that stands for it."""
 
 
 class Cache(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,24 +55,39 @@ def whole(text: str | None) -> int | None:
     return int(digits) if digits.isascii() and digits.removeprefix("-").isdigit() and len(digits) < 12 else None  # noqa: PLR2004
 
 
-def cache_of(command: Command, gguf: GgufSeen) -> Cache | None:
-    """Return the cache, or None where its size is not known: the server fits a context to the memory where none is given."""
-    tokens, row = _tokens(command, gguf), _numbers(gguf)
-    types = [value_of(command, *_cache_flag(one)) or "f16" for one in ("k", "v")]
+def cache_of(command: Command, gguf: GgufSeen, draft: GgufSeen | None = None) -> Cache | None:
+    """Return the cache, or None where its size is not known: the server fits a context to the memory where none is given.
+
+    `draft`: one that proposes as a model of its own. Its cache is as long as the target's (xllamacpp 2026.10, measured: with
+    -c 4096 -np 2 both have 4096 cells); where its size is not known, the target's alone is told.
+    """
+    tokens = _tokens(command, gguf)
+    own = _bytes(command, gguf, tokens, _cache_flag)
+    if tokens is None or own is None:
+        return None
+    other = _bytes(command, draft, tokens, _draft_flag) if draft is not None else None
+    taken = own[0] + (other[0] if other is not None else 0)
+    told = own[1] if other is None else f"{own[1]}; {size(other[0])} of it for the draft"
+    return Cache(tokens=tokens, bytes=taken, given=command.last(*CONTEXT), told=told)
+
+
+def _bytes(command: Command, gguf: GgufSeen, tokens: int | None, flag: Callable[[str], Flag]) -> tuple[int, str] | None:
+    """Return how many bytes a model's cache takes, and of which types it is."""
+    row, types = _numbers(gguf), [value_of(command, *flag(one)) or "f16" for one in ("k", "v")]
     if tokens is None or row is None or not all(one in CACHE_BYTES for one in types):
         return None
     layers, keys, values = row
     each = (keys * CACHE_BYTES[types[0]] + values * CACHE_BYTES[types[1]]) // 32
-    return Cache(
-        tokens=tokens,
-        bytes=tokens * layers * each,
-        given=command.last(*CONTEXT),
-        told=" and ".join(dict.fromkeys(types)),
-    )
+    return tokens * layers * each, " and ".join(dict.fromkeys(types))
 
 
-def _cache_flag(which: str) -> tuple[tuple[str, ...], str]:
+def _cache_flag(which: str) -> Flag:
     return (f"-ct{which}", f"--cache-type-{which}"), f"LLAMA_ARG_CACHE_TYPE_{which.upper()}"
+
+
+def _draft_flag(which: str) -> Flag:
+    names = f"-ct{which}d", f"--spec-draft-type-{which}", f"--cache-type-{which}-draft"
+    return names, f"LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_{which.upper()}"
 
 
 def _tokens(command: Command, gguf: GgufSeen) -> int | None:

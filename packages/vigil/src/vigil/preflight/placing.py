@@ -8,6 +8,7 @@ import msgspec
 
 from vigil.preflight.command import Command, Given
 from vigil.preflight.finding import Edit, Finding
+from vigil.preflight.pointed import with_value
 from vigil.preflight.seen_models import ModelSeen
 from vigil.preflight.sight import Sight
 
@@ -74,16 +75,9 @@ def renamed(command: Command, model: ModelSeen, name: str) -> tuple[Edit, ...]:
     if flag is not None and flag.plain in CONFIGS:
         return in_config(flag, {"model": name})
     if flag is not None:
-        return valued(flag, name)
+        return with_value(flag, name)
     at, _ = place_of(command, model)
     return () if at is None else (Edit(at=at, drop=1, put=(name,)),)
-
-
-def valued(flag: Given, value: str) -> tuple[Edit, ...]:
-    """Return the edit that gives a flag another value."""
-    if flag.count == 1:
-        return (Edit(at=flag.at, drop=1, put=(f"{flag.name}={value}",)),)
-    return (Edit(at=flag.at + 1, drop=1, put=(value,)),)
 
 
 def dropped(flag: Given) -> tuple[Edit, ...]:
@@ -102,7 +96,7 @@ def config_in(flag: Given | None) -> dict[str, Any]:
 
 def in_config(flag: Given, changes: dict[str, Any]) -> tuple[Edit, ...]:
     """Return the edit that changes a JSON object."""
-    return valued(flag, json.dumps({**config_in(flag), **changes}))
+    return with_value(flag, json.dumps({**config_in(flag), **changes}))
 
 
 def speculation(command: Command) -> tuple[str, Given | None]:

@@ -52,7 +52,7 @@ def ranks_of(command: Command) -> Ranks | None:
 
 def has_config(command: Command) -> bool:
     """Say whether a file brings further settings, which are not seen here."""
-    return command.last("--config") is not None
+    return command.last("--config") is not None and (command.filed is None or not command.filed.whole)
 
 
 def attention_data(command: Command) -> int:

@@ -149,14 +149,20 @@ class SettingsSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """The host. `outside`: the command runs in a container or elsewhere, so that little of this is its own.
+    """The host. `outside`: the command runs in a container or elsewhere, so that little of this is its own; `behind` leads there.
 
-    `gpus` empty: there is no NVIDIA GPU. `compat`: a newer libcuda that images put before the driver's own.
+    `sent`: to another host that has the same files.
+
+    `gpus` empty: there is no NVIDIA GPU; `others`: whose GPUs there are instead. `compat`: a newer libcuda that images put before
+    the driver's own.
     """
 
     outside: bool = False
+    behind: str = ""
+    sent: bool = False
     port: PortSeen | None = None
     gpus: tuple[GpuSeen, ...] | None = None
+    others: tuple[str, ...] = ()
     driver: str | None = None
     driver_cuda: tuple[int, int] | None = None
     compat: str = ""

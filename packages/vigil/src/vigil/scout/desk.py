@@ -9,27 +9,35 @@ from typing import Any, Callable, Dict, List, NamedTuple
 from ..observer.redact import Redactor
 from ..survey.interpreter import Place
 from ..survey.look import strings
-from . import folders, machine, parser
+from . import config_files, folders, machine, parser
 
-PARTS: Dict[str, Callable[["Question"], Any]] = {"parser": parser.see, "models": folders.see, "host": machine.see}
+PARTS: Dict[str, Callable[["Question"], Any]] = {
+    "parser": parser.see,
+    "models": folders.see,
+    "host": machine.see,
+    "files": config_files.see,
+}
 
 
 class Question(NamedTuple):
-    """What is asked. `words` is the whole command, `own` the words of the engine itself (behind its name).
+    """What is asked. `words` is the whole command, `own` the words of the engine itself (behind its name), `before` those before.
 
     `models`: what the command names as models, each {"what": flag or "model", "given": its value, "revision": ...}.
     `packages`: the engine's own. `port`, `address`: where it would listen. `deep`: also what takes seconds.
+    `files`: files of settings that the command names.
     """
 
     engine: str
     words: List[str]
     own: List[str]
+    before: List[str]
     place: Place
     models: List[Dict[str, str]]
     packages: List[str]
     port: int
     address: str
     deep: bool
+    files: List[str]
 
 
 def main(request: Dict[str, Any]) -> None:
@@ -49,12 +57,14 @@ def question_of(request: Dict[str, Any]) -> Question:
         engine=str(request.get("engine") or "generic"),
         words=strings(request.get("words")),
         own=strings(request.get("own")),
+        before=strings(request.get("words"))[: int(request.get("before") or 0) or None],
         place=Place(env, cwd),
         models=[one for one in request.get("models") or [] if isinstance(one, dict)],
         packages=strings(request.get("packages")),
         port=int(request.get("port") or 0),
         address=str(request.get("address") or ""),
         deep=bool(request.get("deep")),
+        files=strings(request.get("files")),
     )
 
 

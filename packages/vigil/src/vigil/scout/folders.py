@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from ..survey import models
-from ..survey.interpreter import Place, elsewhere
+from ..survey.interpreter import Place, elsewhere, scheduled
 from . import builds, hub, llama_names, shards, vocabularies
 from .pieces import is_pointer, parsed, piece, plain, shape_of, trimmed
 from .remembered import Remembered
@@ -37,7 +37,7 @@ _MOVING = ("--chdir", "--directory", "--workdir", "--working-directory")
 
 def see(question: "Question") -> Optional[List[Dict[str, Any]]]:
     """Return what was seen of each model; None where the command runs elsewhere (a container): its paths are not ours."""
-    if elsewhere(question.words):
+    if elsewhere(question.before):
         return None
     build = builds.Build(question) if question.models else None
     found = [_seen(one, question, build) for one in question.models[:MOST_MODELS]]
@@ -83,8 +83,8 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
     place = question.place
     filled = place.fill(given)
     # What a variable stands for, or where a shell goes before, may not be what we see.
-    sure = "$" not in given and "://" not in given and not _moved(given, question) and not _by_another_user(question)
-    sure = sure and not any(place.env.get(name) for name in ELSEWHERE)
+    sure = "$" not in given and "://" not in given and not moved(given, question) and not _by_another_user(question)
+    sure = sure and not any(place.env.get(name) for name in ELSEWHERE) and not scheduled(question.before, place.env)
     path = place.resolve(given)
     parent = os.path.dirname(path)
     while parent != "/" and not os.path.isdir(parent):
@@ -108,7 +108,7 @@ def _missing(given: str, question: "Question") -> Dict[str, Any]:
 
 def _where(given: str, question: "Question") -> Place:
     """Return where a model's name is looked up: of one that is read in a folder that we cannot know only the cache is."""
-    return Place(question.place.env, "/dev/null") if _moved(given, question) else question.place
+    return Place(question.place.env, "/dev/null") if moved(given, question) else question.place
 
 
 def _by_another_user(question: "Question") -> bool:
@@ -116,10 +116,9 @@ def _by_another_user(question: "Question") -> bool:
     return any(word in {"sudo", "doas", "su", "runuser"} for word in question.words)
 
 
-def _moved(given: str, question: "Question") -> bool:
+def moved(given: str, question: "Question") -> bool:
     """Tell whether a relative path is read in another folder than ours: something before the engine goes there."""
-    before = question.words[: len(question.words) - len(question.own)] if question.own else question.words
-    goes = any(word in _MOVERS or word.startswith(_MOVING) for word in before)
+    goes = any(word in _MOVERS or word.startswith(_MOVING) for word in question.before)
     return goes and not given.startswith("/")
 
 

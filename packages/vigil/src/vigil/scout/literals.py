@@ -19,11 +19,12 @@ UNKNOWN = _Unknown()
 
 
 class Names:
-    """The names of some files: what each was set to (as source), and their classes. The first of a name counts."""
+    """The names of some files: what each was set to (as source), their classes and functions. The first of a name counts."""
 
     def __init__(self) -> None:
         self.values: Dict[str, ast.expr] = {}
         self.classes: Dict[str, ast.ClassDef] = {}
+        self.functions: Dict[str, ast.FunctionDef] = {}
 
     def learn(self, tree: ast.Module) -> None:
         """Take the names of a file up: of the module, and of its classes as `Class.name`."""
@@ -33,8 +34,27 @@ class Names:
                 for _, inner in _settings(node.body):
                     if not isinstance(inner, ast.ClassDef):
                         self._set("%s." % node.name, inner)
+            elif isinstance(node, ast.FunctionDef):
+                self.functions.setdefault(node.name, node)
             else:
                 self._set(prefix, node)
+
+    def learn_within(self, function: ast.FunctionDef) -> None:
+        """Take up what a function sets once and does not change: `choices = list(X)`."""
+        nodes = list(ast.walk(function))
+        changed = {
+            node.func.value.id
+            for node in nodes
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+        }
+        targets = [one.targets[0] for one in nodes if isinstance(one, ast.Assign)]
+        names = [one.id for one in targets if isinstance(one, ast.Name)]
+        for node in nodes:
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if isinstance(target, ast.Name) and names.count(target.id) == 1 and target.id not in changed:
+                self._set("", node)
 
     def _set(self, prefix: str, node: ast.AST) -> None:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
@@ -82,10 +102,13 @@ def value_of(node: Optional[ast.AST], names: Names, depth: int = 0) -> Any:
 
 
 def _called(node: ast.Call, names: Names, depth: int) -> Any:
-    """Return what `list(X)` and its like, and `X.keys()`, come to; `Field(default=X)` is X."""
+    """Return what `list(X)` and its like, `X.keys()`, and a function's last word come to; `Field(default=X)` is X."""
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name in {"list", "sorted", "tuple", "set", "frozenset"} and len(node.args) == 1:
         return value_of(node.args[0], names, depth + 1)
+    function = names.functions.get(name)
+    if function is not None and not node.args and isinstance(function.body[-1], ast.Return):
+        return value_of(function.body[-1].value, names, depth + 1)
     if isinstance(node.func, ast.Attribute) and node.func.attr == "keys" and not node.args:
         return value_of(node.func.value, names, depth + 1)
     if name in {"field", "Field"}:

@@ -7,16 +7,17 @@ import os
 import re
 import resource
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from ..launcher.taken import answering
 from ..observer.holders import Holders
 from ..observer.life import state_folder
 from ..observer.rooms import RoomLook, places_of
 from ..survey.digest import read_small
-from ..survey.interpreter import elsewhere
+from ..survey.interpreter import elsewhere, scheduled
 from ..survey.machine import basics
 from . import engine, gpus, settings, weights
+from .pieces import plain
 
 if TYPE_CHECKING:
     from .desk import Question
@@ -30,8 +31,15 @@ _PUBLISHES = ("-p", "--publish", "--network", "--net")
 
 def see(question: "Question") -> Dict[str, Any]:
     """Return what was seen, as a `HostSeen`. What cannot be looked at is None, with a line in `troubles`."""
-    outside = elsewhere(question.words)
-    found: Dict[str, Any] = {"outside": outside, "troubles": []}
+    behind = elsewhere(question.before)
+    sent = scheduled(question.before, question.place.env)
+    outside = behind is not None or sent is not None
+    found: Dict[str, Any] = {
+        "outside": outside,
+        "behind": plain(behind or sent or ""),
+        "sent": behind is None,
+        "troubles": [],
+    }
     late = Late(gpus.see)
     _put(found, "port", lambda: port(question))
     _put(found, "settings", lambda: settings.see(question.place.env))
@@ -79,7 +87,7 @@ class Late:
 
 def port(question: "Question") -> Optional[Dict[str, Any]]:
     """Return who listens where the server would, nobody where it is free; None where that is not to be seen from here."""
-    if not question.port or not _binds_here(question.words):
+    if not question.port or not _binds_here(question):
         return None
     pids = answering(question.port, question.address)
     if pids is None:
@@ -89,12 +97,12 @@ def port(question: "Question") -> Optional[Dict[str, Any]]:
     return {"port": question.port, "holders": [gpus.aged(one) for one in held]}
 
 
-def _binds_here(words: Sequence[str]) -> bool:
+def _binds_here(question: "Question") -> bool:
     """Say whether the command's port is one of this host: on it, or in a container that publishes it."""
-    if not elsewhere(words):
-        return True
-    names = {os.path.basename(word) for word in words}
-    return bool(names & _HOSTS_OWN) and any(word.partition("=")[0] in _PUBLISHES for word in words)
+    if not elsewhere(question.before):
+        return scheduled(question.before, question.place.env) is None
+    names = {os.path.basename(word) for word in question.before}
+    return bool(names & _HOSTS_OWN) and any(word.partition("=")[0] in _PUBLISHES for word in question.before)
 
 
 def limits() -> Dict[str, Any]:

@@ -38,7 +38,7 @@ def see(question: "Question") -> Dict[str, Any]:
     """Return what was seen, as a `ParserSeen`."""
     program = find(question.words, question.place)
     if program is None:
-        outside = elsewhere(question.words)
+        outside = elsewhere(question.before)
         why = "it runs in a container, or on another host" if outside else "the program of the command was not found"
         return {"trouble": why}
     if question.engine == "llamacpp":
@@ -75,7 +75,7 @@ def _look(question: "Question", program: Program, engine: Engine, python: Python
     edited = _edited(engine, python.prefix, list(engine.files))
     source = reading.source
     if source is not None and not (source.unread or reading.twice or edited or question.deep):
-        return {"how": "read", "flags": _plain(source), "files": {}}
+        return {"how": "read", **_plain(source), "files": {}}
     if reading.error is not None and python.version is not None and _is_ours(python.version):
         path, error = reading.error
         broken = {
@@ -90,13 +90,13 @@ def _look(question: "Question", program: Program, engine: Engine, python: Python
     asked = ask(question.engine, program, question.place, engine)
     found: Dict[str, Any] = {"edited": edited, "files": asked.files}
     if asked.flags is not None:
-        return {**found, "how": "asked", "flags": asked.flags}
+        return {**found, "how": "asked", **_with_configs(asked.flags, source)}
     if asked.broken is not None:
         found["broken"] = _broken(asked.broken, reading, engine, python.prefix)
     if asked.trouble:
         found["trouble"] = asked.trouble
     if source is not None:
-        found.update(how="read", flags=_plain(source), whole=not source.unread)
+        found.update(how="read", whole=not source.unread, **_plain(source))
     return found
 
 
@@ -132,8 +132,21 @@ def _twice(source: "Source") -> Optional["tuple[str, str, int]"]:
     return None
 
 
-def _plain(source: "Source") -> List[Dict[str, Any]]:
-    return [{key: value for key, value in flag.items() if key not in {"file", "line"}} for flag in source.flags]
+def _plain(source: "Source") -> Dict[str, Any]:
+    flags = [{key: value for key, value in flag.items() if key not in {"file", "line"}} for flag in source.flags]
+    return {"flags": flags, "configs": source.configs}
+
+
+def _with_configs(flags: List[Dict[str, Any]], source: "Optional[Source]") -> Dict[str, Any]:
+    """Return the flags of a parser that was asked, with the classes of their JSON: those only the source tells."""
+    classes = {
+        name: flag["config"] for flag in (source.flags if source else []) for name in flag["names"] if "config" in flag
+    }
+    for flag in flags:
+        found = next((classes[name] for name in flag["names"] if name in classes), None)
+        if found is not None:
+            flag["config"] = found
+    return {"flags": flags, "configs": source.configs if source else None}
 
 
 def _edited(engine: Engine, prefix: str, paths: List[str]) -> List[str]:

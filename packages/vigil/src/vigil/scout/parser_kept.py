@@ -9,7 +9,7 @@ from ..observer.life import state_folder
 from ..survey.digest import read_small
 from .parser_place import FILE_BYTES, Engine
 
-FORMAT = 1  # of what is kept, and of what is read from a source: a new one forgets all
+FORMAT = 2  # of what is kept, and of what is read from a source: a new one forgets all
 KEPT_BYTES = 4 << 20
 MOST_KEPT = 24
 

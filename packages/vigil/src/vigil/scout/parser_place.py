@@ -9,6 +9,14 @@ from ..survey.interpreter import Place
 from ..survey.packages import Package, origin
 
 SGLANG_MAIN = "srt/server_args.py"
+# The names of its parsers of answers: in files of their own, or (to 0.5.1x) in the tables of the parsers themselves.
+_PARSER_NAMES = ("srt/parser/reasoning_parser_names.py", "srt/function_call/parser_names.py")
+_PARSER_TABLES = (
+    "srt/parser/reasoning_parser.py",
+    "srt/reasoning_parser.py",
+    "srt/function_call/function_call_parser.py",
+)
+SGLANG_PARSERS = (*_PARSER_NAMES, *_PARSER_TABLES)
 VLLM_MAIN = "engine/arg_utils.py"
 VLLM_FRONTENDS = (
     "entrypoints/common/cli_args.py",
@@ -91,6 +99,9 @@ def _files(name: str, folder: str) -> Dict[str, str]:
     for one in _FOLDERS[name]:
         path = os.path.join(folder, one)
         wanted += [one] if path.endswith(".py") else _below(folder, path)
+    if name == "sglang":
+        named = all(os.path.isfile(os.path.join(folder, one)) for one in _PARSER_NAMES)
+        wanted += _PARSER_NAMES if named else _PARSER_TABLES
     texts = {path: text_of(os.path.join(folder, path)) for path in wanted[:MOST_FILES]}
     return {path: text.decode("utf-8", "replace") for path, text in texts.items() if text is not None}
 

@@ -4,19 +4,24 @@ From 0.5.20 on the fields stand in `arg_groups/fields/`, one file a namespace.
 """
 
 import ast
-from typing import Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from .literals import Flag, Names, calls, choices_of, default_of, flag_of, put, value_of, words_of
 from .parser_place import SGLANG_MAIN as MAIN
+from .parser_place import SGLANG_PARSERS as PARSERS
 
 _PLAIN = {"int": "int", "float": "float"}
 
 
 class Source(NamedTuple):
-    """What was read. `flags` in their order; `unread`: places that could not be understood, so that flags may be missing."""
+    """What was read. `flags` in their order; `unread`: places that could not be understood, so that flags may be missing.
+
+    `configs`: the classes that flags take as JSON, by name (see `vllm_configs`).
+    """
 
     flags: List[Flag]
     unread: List[str]
+    configs: Optional[Dict[str, Dict[str, Any]]] = None
 
 
 def read(trees: Dict[str, ast.Module]) -> Source:
@@ -24,8 +29,11 @@ def read(trees: Dict[str, ast.Module]) -> Source:
     names = Names()
     flags: List[Flag] = []
     unread: List[str] = []
-    for tree in trees.values():
-        names.learn(tree)
+    for path in sorted(trees, key=lambda one: one in PARSERS):
+        names.learn(trees[path])
+    for node in ast.walk(trees[MAIN]):
+        if isinstance(node, ast.FunctionDef) and node.name == "add_cli_args":
+            names.learn_within(node)
     for path, tree in trees.items():
         for told in tree.body:
             if isinstance(told, ast.ClassDef):

@@ -4,10 +4,9 @@
 """
 
 import ast
-from typing import Dict, Iterator, List, Optional, Set
+from typing import Dict, Iterator, List, Optional
 
 from .literals import (
-    UNKNOWN,
     Flag,
     Names,
     calls,
@@ -23,15 +22,10 @@ from .literals import (
 from .parser_place import VLLM_FRONTENDS as FRONTENDS
 from .parser_place import VLLM_MAIN as MAIN
 from .sglang_source import Source
+from .vllm_annotations import all_fields, of_hints
+from .vllm_configs import read as read_configs
 
-# Their numbers may be written as 1k, 2M; which of them do differs between versions, so that all are let pass.
-SIZES = frozenset({
-    "max_model_len", "max_num_batched_tokens", "max_num_scheduled_tokens", "kv_cache_memory_bytes", "max_num_queued_tokens",
-    "safetensors_prefetch_block_size",
-})  # fmt: skip
 _CHANGES = frozenset({"remove", "append", "extend", "insert", "pop"})
-_COLLECTIONS = ("tuple", "Tuple", "list", "List", "set", "Set", "Sequence")
-_WRAPPERS = ("Annotated", "SkipValidation", "Optional", "Union", "ClassVar", "Required")
 
 
 def read(trees: Dict[str, ast.Module]) -> Source:
@@ -50,7 +44,7 @@ def read(trees: Dict[str, ast.Module]) -> Source:
         reader = _File(path, trees[path], names)
         flags += reader.flags
         unread += reader.unread
-    return Source(flags, unread)
+    return Source(flags, unread, read_configs(names, trees, [one["config"] for one in flags if "config" in one]))
 
 
 class _File:
@@ -130,7 +124,7 @@ class _File:
 
     def _fields_of(self, told: str) -> Dict[str, ast.AnnAssign]:
         if told not in self._seen:
-            self._seen[told] = _all_fields(told, self._names)
+            self._seen[told] = all_fields(told, self._names)
         return self._seen[told]
 
     def _of_field(self, words: List[str], told: str, name: str, said: Dict[str, ast.expr]) -> Flag:
@@ -141,7 +135,7 @@ class _File:
         flag = (
             flag_of(words, said, self._names)
             if "action" in said
-            else _of_hints(words, name, found.annotation, self._names)
+            else of_hints(words, name, found.annotation, self._names)
         )
         put(flag, "default", default_of(value_of(found.value, self._names)))
         for key, node in changed.items():
@@ -233,110 +227,3 @@ def _aliases(tree: ast.AST) -> Dict[str, ast.expr]:
         and isinstance(node.value, ast.Subscript)
         and ast.unparse(node.value.value).endswith("kwargs")
     }
-
-
-def _all_fields(told: str, names: Names, depth: int = 0) -> Dict[str, ast.AnnAssign]:
-    """Return the fields of a class and of its bases, by name."""
-    node = names.classes.get(told)
-    found: Dict[str, ast.AnnAssign] = {}
-    if node is None or depth > 5:  # noqa: PLR2004 - no class of vLLM stands that deep
-        return found
-    for base in node.bases:
-        found.update(_all_fields(ast.unparse(base), names, depth + 1))
-    for one in node.body:
-        field = isinstance(one, ast.AnnAssign) and not ast.unparse(one.annotation).startswith(("ClassVar", "InitVar"))
-        if field and isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-            found[one.target.id] = one
-    return found
-
-
-def _of_hints(words: List[str], name: str, annotation: ast.expr, names: Names) -> Flag:
-    """Return the flag of a field with this annotation, by the rules of `get_kwargs`."""
-    flag: Flag = {"names": words, "nargs": "1"}
-    hints = list(_hints(annotation, names))
-    heads = {_head(one) for one in hints}
-    collection = next((one for one in hints if _head(one) in _COLLECTIONS), None)
-    if any(_is_dataclass(one, names) for one in hints):
-        return flag
-    if heads == {"bool", "str", "None"}:
-        flag["nargs"] = "?"
-    elif "bool" in heads:
-        flag["nargs"] = "0"
-        flag["names"] = words + ["--no-" + word[2:] for word in words if word.startswith("--")]
-    elif "Literal" in heads:
-        _literal(flag, [one for one in hints if _head(one) == "Literal"], heads, names)
-    elif isinstance(collection, ast.Subscript):
-        _collection(flag, collection, names)
-    elif "int" in heads:
-        flag["type"] = "size" if name in SIZES else "int"
-    elif "float" in heads:
-        flag["type"] = "float"
-    elif "dict" in heads and heads <= {"dict", "None"}:
-        flag["type"] = "json"
-    return flag
-
-
-def _hints(node: ast.expr, names: Names, depth: int = 0) -> Iterator[ast.expr]:
-    """Yield the kinds that an annotation allows, its unions and aliases taken apart."""
-    if depth > 8:  # noqa: PLR2004 - an alias of itself
-        return
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
-            node = ast.parse(node.value, mode="eval").body
-        except (SyntaxError, ValueError):
-            return
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        yield from _hints(node.left, names, depth + 1)
-        yield from _hints(node.right, names, depth + 1)
-    elif isinstance(node, ast.Subscript) and _head(node) in _WRAPPERS:
-        inside = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        for one in inside if _head(node) == "Union" else inside[:1]:
-            yield from _hints(one, names, depth + 1)
-        if _head(node) == "Optional":
-            yield ast.Constant(None)
-    elif isinstance(node, ast.Name) and node.id in names.values:
-        yield from _hints(names.values[node.id], names, depth + 1)
-    else:
-        yield node
-
-
-def _head(node: ast.expr) -> str:
-    """Return the name of a kind: `list` of `list[int]`."""
-    text = ast.unparse(node.value if isinstance(node, ast.Subscript) else node)
-    return text.rpartition(".")[2]
-
-
-def _is_dataclass(node: ast.expr, names: Names) -> bool:
-    told = names.classes.get(node.id) if isinstance(node, ast.Name) else None
-    marks = (
-        {_head(one.func if isinstance(one, ast.Call) else one) for one in told.decorator_list}
-        if told is not None
-        else set()
-    )
-    return bool(marks & {"config", "dataclass"})
-
-
-def _literal(flag: Flag, hints: List[ast.expr], heads: Set[str], names: Names) -> None:
-    free, none = "str" in heads, "None" in heads
-    words = [one for hint in hints if isinstance(hint, ast.Subscript) for one in _inside(hint)]
-    values = [value_of(one, names) for one in words]
-    if values and type(values[0]) is int:
-        flag["type"] = "int"
-    if not free and UNKNOWN not in values:
-        put(flag, "choices", choices_of([*values, *(["None"] if none else [])]))
-
-
-def _inside(node: ast.Subscript) -> List[ast.expr]:
-    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-
-
-def _collection(flag: Flag, node: ast.Subscript, names: Names) -> None:
-    """Give a flag that takes many words its form: `list[int]`, `tuple[int, int]`, `list[Literal[...]]`."""
-    inside = _inside(node)
-    fixed = _head(node) in {"tuple", "Tuple"} and not any(ast.unparse(one) == "..." for one in inside)
-    flag["nargs"] = str(len(inside)) if fixed else "+"
-    hints = list(_hints(inside[0], names))
-    kind = ast.unparse(hints[0]) if len(hints) == 1 else ""
-    put(flag, "type", kind if kind in {"int", "float"} else None)
-    if len(hints) == 1 and _head(hints[0]) == "Literal":
-        _literal(flag, hints, set(), names)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 from ..survey.digest import read_small, tail
-from ..survey.models import find
+from ..survey.models import find, parts
 
 if TYPE_CHECKING:
     from .desk import Question
@@ -32,7 +32,6 @@ _OTHER_CACHES = (
 INDEX = "model.safetensors.index.json"
 END_BYTES = 4096
 _TOTAL = re.compile(rb'"total_size"\s*:\s*(\d{1,15})\b')
-_SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf\Z")
 
 
 def see(question: "Question") -> List[Dict[str, Any]]:
@@ -81,7 +80,7 @@ def size_of(path: str) -> Optional[int]:
     Mistral ships it.
     """
     if os.path.isfile(path):
-        return _sum(_parts(path))
+        return _sum(parts(path))
     sizes = _listing(path)
     tensors = [one for one in sizes if one[0].endswith(".safetensors")]
     plain = [one for one in tensors if not one[0].startswith("consolidated")]
@@ -109,20 +108,6 @@ def _listing(folder: str) -> List[Tuple[str, int]]:
     except OSError:
         return []
     return [(os.path.basename(path), _size(path)) for path in paths]
-
-
-def _parts(path: str) -> List[str]:
-    """Return the files of a split GGUF, or the one file."""
-    folder, name = os.path.split(path)
-    if not _SPLIT.search(name):
-        return [path]
-    stem = _SPLIT.sub("", name)
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in islice(entries, MOST_ENTRIES)]
-    except OSError:
-        return [path]
-    return [os.path.join(folder, one) for one in names if _SPLIT.search(one) and _SPLIT.sub("", one) == stem]
 
 
 def _sum(paths: List[str]) -> Optional[int]:

@@ -1,74 +1,69 @@
-"""Look ahead of a start: have the scout look at its host, and put the command through the checks."""
+"""Look ahead of a start: what the scout is asked of a command's host, and what its answer means for the command."""
 
 from importlib import import_module
 from typing import Any
 
-import anyio.to_thread
 import msgspec
 
 from vigil.engines import address, find, worth_keeping
 from vigil.engines.commandline import assignments, flatten
 from vigil.engines.rewritten import rewritten
 from vigil.errors import VigilError
-from vigil.hosts import Reach, look_ahead, reach_of
+from vigil.hosts import Reach, look_here
 from vigil.plan import Plan
 from vigil.preflight.command import Command
+from vigil.preflight.filed import file_of, with_file
 from vigil.preflight.finding import Report
 from vigil.preflight.sight import Sight
 from vigil.supervise.table import table_of
 
 PATIENCE_S = 60.0
-UNKNOWN = "no start of SGLang, vLLM or llama-server is seen in this command: nothing of it was checked"
+CHECKS = "vigil.preflight.examine"
+"""To be loaded while the host is looked at: that is a tenth of what a check takes."""
+UNKNOWN = (
+    "no start of SGLang, vLLM or llama-server is seen in this command: nothing of it was checked (a script is not read: give the "
+    "command line that it runs)"
+)
 
 
-async def check(plan: Plan, *, deep: bool = False, version: str | None = None, reached: bool = False) -> Report:
-    """Return what the plan's command would die of on its host. `version`: the engine's release that it is meant for.
+def check_here(plan: Plan, *, deep: bool = False, version: str | None = None) -> Report:
+    """Return what the plan's command would die of on this machine. `version`: the engine's release that it is meant for.
 
-    A host that cannot be asked leaves the command alone to be checked; the report says so. With `reached` it raises instead,
-    as `hosts.call` does: before a start it matters more that there is no way to the host.
+    It waits, and wants to be asked before there are threads: within an event loop, and for other hosts, `looking.check` is asked.
     """
-    reach = reach_of(plan.on, plan.reach)
-    command = msgspec.structs.replace(command_of(plan), version=version)
-    seen = Sight(troubles=(UNKNOWN,))
-    if command.engine != "generic":  # of a program that we do not know there is nothing to look for
-        try:
-            seen = await _look(reach, question_of(plan, command, deep=deep))
-        except VigilError as error:
-            if reached:
-                raise
-            seen = Sight(troubles=(f"{reach.label} could not be looked at, the command alone was checked: {error}",))
-    from vigil.preflight.examine import examine  # noqa: PLC0415 - `_look` has it loaded while the host is looked at
-
-    return _pasted(plan, examine(command, seen))
+    command = command_of(plan, version)
+    if command.engine == "generic":
+        return report_of(plan, command, Sight(troubles=(UNKNOWN,)))
+    try:
+        if (asked := files_asked(plan, command)) is not None:
+            command = with_file(command, _look(asked).files)
+        seen = _look(question_of(plan, command, deep=deep))
+    except VigilError as error:
+        seen = unseen(Reach(), error)
+    return report_of(plan, command, seen)
 
 
-def _pasted(plan: Plan, report: Report) -> Report:
-    """Return a report whose corrected command is the plan's own with its changes: a shell's text stays one."""
+def _look(question: dict[str, Any]) -> Sight:
+    with look_here(question, timeout_s=PATIENCE_S) as answer:
+        import_module(CHECKS)
+        return sight_of(answer())
+
+
+def unseen(reach: Reach, error: VigilError) -> Sight:
+    """Return what is seen of a host that could not be asked: nothing, and why."""
+    return Sight(troubles=(f"{reach.label} could not be looked at, the command alone was checked: {error}",))
+
+
+def report_of(plan: Plan, command: Command, seen: Sight) -> Report:
+    """Put the command through the checks; the corrected one is the plan's own with its changes: a shell's text stays one."""
+    report: Report = import_module(CHECKS).examine(command, seen)
     if report.corrected is None:
         return report
     corrected = rewritten(plan.command, report.words, report.corrected)
     return msgspec.structs.replace(report, corrected=corrected)
 
 
-async def _look(reach: Reach, question: dict[str, Any]) -> Sight:
-    """Have the host looked at, and load the checks meanwhile: that is a tenth of what a check takes."""
-    found: list[dict[str, Any] | VigilError] = []
-
-    async def ask() -> None:
-        try:
-            found.append(await look_ahead(reach, question, timeout_s=PATIENCE_S))
-        except VigilError as error:  # raised here it would come as a group
-            found.append(error)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask)
-        await anyio.to_thread.run_sync(import_module, "vigil.preflight.examine")
-    if isinstance(found[0], VigilError):
-        raise found[0]
-    return sight_of(found[0])
-
-
-def command_of(plan: Plan) -> Command:
+def command_of(plan: Plan, version: str | None = None) -> Command:
     """Return the plan's command as it is checked: without a shell, what would end it there is part of it."""
     table = table_of(plan)
     shell = flatten(plan.command) != plan.command
@@ -79,18 +74,27 @@ def command_of(plan: Plan) -> Command:
     words = (*before, *own)
     whole = words if shell or plan.command[: len(words)] != words else plan.command
     end = len(words) if len(whole) > len(words) else None
-    return Command(words=whole, own=len(before), engine=table.name, end=end, shell=shell, env=env)
+    return Command(words=whole, own=len(before), engine=table.name, end=end, shell=shell, env=env, version=version)
+
+
+def files_asked(plan: Plan, command: Command) -> dict[str, Any] | None:
+    """Return what the scout is asked first: the text of a file of settings, a part of the command; None where it names none."""
+    given = file_of(command)
+    if given is None:
+        return None
+    return {**question_of(plan, command, deep=False), "files": [given.value], "parts": ["files"]}
 
 
 def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
     """Return what the scout is asked."""
     table = table_of(plan)
-    kept = worth_keeping(table, plan.command, plan.env)
-    where = address(table, plan.command, plan.env)
+    words = plan.command if command.filed is None else command.words
+    kept, where, file = worth_keeping(table, words, plan.env), address(table, words, plan.env), file_of(command)
     return {
         "engine": table.name,
         "words": list(command.words),
         "own": list(command.words[command.own : command.end]),
+        "before": command.own,
         "env": plan.env,
         "assigned": {name: value for name, value in command.env.items() if plan.env.get(name) != value},
         "cwd": plan.cwd,
@@ -99,6 +103,7 @@ def question_of(plan: Plan, command: Command, *, deep: bool) -> dict[str, Any]:
         "port": where.port if where is not None else 0,
         "address": where.host if where is not None else "",
         "deep": deep,
+        "files": [file.value] if file is not None else [],
     }
 
 

@@ -22,9 +22,9 @@ from vigil.plan import Plan
 from vigil.preflight.finding import Report, kinds
 from vigil.store import History
 from vigil.supervise import start
-from vigil.supervise.ahead import check
 from vigil.supervise.changed import FAILED, Found, look_back, with_changes
 from vigil.supervise.line import RECONNECT_MOST_S, Line
+from vigil.supervise.looking import check
 from vigil.supervise.session import Session, settled
 from vigil.trace import Header, Writer
 from vigil.verdict import SERVING, Effect, Verdict, Word

@@ -1,12 +1,14 @@
 """Files of an installed package that are not what its wheel brought: compared with the hashes in its RECORD.
 
 First by size, then by time: only a file that was written after the install (by its own word, or by the kernel's) is read. So ten
-thousand files cost ten thousand looks and a few reads.
+thousand files cost ten thousand looks and a few reads. What people edit most is read whatever its times say: they say nothing in
+an image, or where a tree was copied (of SGLang 0.5.23: 74 files, 1.4 MB, a few milliseconds).
 """
 
 import base64
 import csv
 import os
+import re
 import stat
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional
 
@@ -18,6 +20,8 @@ MOST_ROWS = 200000
 MOST_TOLD = 200
 LARGEST_READ = 32 << 20
 DIGEST_CHARS = 43  # of a SHA-256 in base64, without the filling
+# Speculation, and the list of flags: of SGLang and of vLLM.
+_READ_ALWAYS = re.compile(r"/(?:speculative|spec_decode)/[^/]+\.py\Z|/(?:server_args|arg_utils|speculative)\.py\Z")
 INSTALL_S = 2.0  # an installer writes RECORD last, give or take the grain of a file system's clock
 
 
@@ -96,7 +100,7 @@ def _look(row: Row, written_s: float) -> "tuple[Optional[str], int]":
         return None, 1
     if status.st_mtime > written_s:
         return None, 2
-    return None, 3 if status.st_ctime > written_s else 0
+    return None, 3 if _READ_ALWAYS.search(row.name) else 4 if status.st_ctime > written_s else 0
 
 
 def _compared(row: Row, budget: Budget) -> Optional[str]:

@@ -21,15 +21,19 @@ _EXEC = re.compile(rb"^'''exec' [\"']?([^\"'\n]+?)[\"']? \"\$0\"", re.MULTILINE)
 _PASSED = frozenset({
     "env", "nice", "ionice", "numactl", "taskset", "stdbuf", "timeout", "nohup", "setsid", "chrt", "time", "exec", "command",
     "sudo", "doas", "sh", "bash", "dash", "ash", "zsh", "ksh", "uv", "nsys",
-    "ncu", "strace", "gdb", "valgrind", "mpirun", "mpiexec", "srun", "script", "flock", "systemd-run", "prlimit", "cd", "export",
+    "ncu", "strace", "gdb", "valgrind", "mpirun", "mpiexec", "srun", "sbatch", "salloc", "script", "flock", "systemd-run",
+    "prlimit", "cd", "export",
     "ulimit", "set", "unbuffer", "tini", "dumb-init", "catchsegv", "source", ".", "sleep", "echo", "mkdir", "rm", "cat", "true",
 })  # fmt: skip
 _ENDS = frozenset({";", "&", "&&", "|", "||"})
 # Containers and other hosts, and what finds an environment by a way of its own.
 ELSEWHERE = frozenset({
     "conda", "mamba", "micromamba", "poetry", "pdm", "pixi", "hatch", "pipenv", "uvx", "pipx", "docker", "podman", "nerdctl",
-    "kubectl", "ssh", "apptainer", "singularity", "enroot",
+    "kubectl", "ssh", "apptainer", "singularity", "enroot", "chroot", "lxc", "incus", "machinectl", "crictl", "distrobox",
+    "toolbox", "docker-compose",
 })  # fmt: skip
+# What hands a command to another host that has the same files: a cluster's scheduler.
+SCHEDULERS = frozenset({"srun", "sbatch", "salloc", "qsub", "bsub", "flux"})
 
 
 class Program(NamedTuple):
@@ -65,7 +69,7 @@ def find(words: Sequence[str], place: Place) -> Optional[Program]:
     """
     walk = _Walk(place)
     for index, word in enumerate(words[:FIRST_WORDS]):
-        if os.path.basename(word) in ELSEWHERE:
+        if os.path.basename(word) in ELSEWHERE and not walk.inside:
             return None
         if word in _ENDS:
             walk.inside = False
@@ -76,9 +80,16 @@ def find(words: Sequence[str], place: Place) -> Optional[Program]:
     return walk.found
 
 
-def elsewhere(words: Sequence[str]) -> bool:
-    """Tell whether what runs in the end is not to be seen from here, or is found by a way that is not ours."""
-    return any(os.path.basename(word) in ELSEWHERE for word in words[:FIRST_WORDS])
+def elsewhere(words: Sequence[str]) -> Optional[str]:
+    """Return what leads to where we cannot see, or finds the program by a way that is not ours; None where nothing does."""
+    return next((word for word in words[:FIRST_WORDS] if os.path.basename(word) in ELSEWHERE), None)
+
+
+def scheduled(words: Sequence[str], env: Dict[str, str]) -> Optional[str]:
+    """Return what hands the command to another host; None where nothing does, or it is a step of a job on this host alone."""
+    alone = env.get("SLURMD_NODENAME") and env.get("SLURM_JOB_NUM_NODES", env.get("SLURM_NNODES")) == "1"
+    found = next((word for word in words[:FIRST_WORDS] if os.path.basename(word) in SCHEDULERS), None)
+    return None if found is not None and alone and os.path.basename(found) == "srun" else found
 
 
 class _Walk:

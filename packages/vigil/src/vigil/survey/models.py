@@ -57,6 +57,20 @@ def find(given: str, revision: Optional[str], place: Place) -> Optional[str]:
     return _cached(name, revision or "main", place) if _REPOSITORY.match(name) and ".." not in name else None
 
 
+def parts(path: str) -> List[str]:
+    """Return the files of a split GGUF that lie beside one of them, or the one file."""
+    folder, name = os.path.split(path)
+    if not SPLIT.search(name):
+        return [path]
+    stem = SPLIT.sub("", name)
+    try:
+        with os.scandir(folder) as listing:
+            names = sorted(entry.name for entry in islice(listing, MOST_ENTRIES))
+    except OSError:
+        return [path]
+    return [os.path.join(folder, one) for one in names if SPLIT.search(one) and SPLIT.sub("", one) == stem]
+
+
 def is_model(path: str) -> bool:
     """Tell whether a path is a model: a file of weights, or a folder with a config.json."""
     return path.endswith(WEIGHTS) if os.path.isfile(path) else os.path.isfile(os.path.join(path, "config.json"))
@@ -80,19 +94,15 @@ def _cached(name: str, revision: str, place: Place) -> Optional[str]:
 
 def _files(path: str) -> Tuple[List[Tuple[str, str]], List[Tuple[str, str]]]:
     """Return (name, path) of the weights and of the settings of a model; of a split GGUF file all parts."""
-    folder, only = (path, None) if os.path.isdir(path) else os.path.split(path)
-    if only is not None and not SPLIT.search(only):
-        return [(only, path)], []
+    if not os.path.isdir(path):
+        return [(os.path.basename(one), one) for one in parts(path)], []
     try:
-        with os.scandir(folder) as listing:
+        with os.scandir(path) as listing:
             names = sorted(entry.name for entry in islice(listing, MOST_ENTRIES))
     except OSError:
         return [], []
-    if only is not None:
-        stem = SPLIT.sub("", only)
-        names = [name for name in names if SPLIT.sub("", name) == stem and SPLIT.search(name)]
-    weights = [(name, os.path.join(folder, name)) for name in names if name.endswith(WEIGHTS)]
-    return weights, [(name, os.path.join(folder, name)) for name in names if name.endswith(SETTINGS)][:MOST_FILES]
+    weights = [(name, os.path.join(path, name)) for name in names if name.endswith(WEIGHTS)]
+    return weights, [(name, os.path.join(path, name)) for name in names if name.endswith(SETTINGS)][:MOST_FILES]
 
 
 def _weight(path: str, budget: Budget) -> Dict[str, Any]:
