@@ -1,7 +1,8 @@
-"""Prompts to answers of the target, through SGLang's native /generate with token ids in and out: a minimal stand-in for `vigil draft prepare`.
+"""Prompts to answers of the target, through SGLang's native /generate with token ids in and out.
 
-answers.py write --prompts FILE... --model DIR --url URL... --out DIR [--seconds N] [--most N]     # DIR/train and DIR/heldout
-answers.py live --data DIR/heldout --url URL --out FILE.json [--most N]                             # acceptance length of a server with a draft
+answers.py write --prompts FILE... --model DIR --url URL... --out DIR [--seconds N] [--most N]     # DIR/train and
+DIR/heldout answers.py live --data DIR/heldout --url URL --out FILE.json [--most N]                             #
+acceptance length of a server with a draft
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def write(asked: argparse.Namespace) -> None:
     """Write train and held-out data."""
     prompts = tokens_of(prompts_of(asked.prompts), asked.model) if not asked.toy else toy_prompts(asked.toy)
     prompts = [each for each in prompts if len(each) + asked.new <= asked.length]
-    random.Random(0).shuffle(prompts)  # noqa: S311
+    random.Random(0).shuffle(prompts)
     sides: dict[str, list[Any]] = {"train": [], "heldout": []}
     for prompt, reply in ask_all(asked.url, prompts[: asked.most], asked.new, asked.at_once, asked.seconds):
         said = reply["output_ids"]
@@ -113,12 +114,12 @@ def write(asked: argparse.Namespace) -> None:
 
 def toy_prompts(count: int) -> list[list[int]]:
     """Return prompts for the toy target."""
-    chance = random.Random(7)  # noqa: S311
+    chance = random.Random(7)
     return [[chance.randrange(3, 256) for _ in range(chance.randrange(3, 12))] for _ in range(count)]
 
 
 def live(asked: argparse.Namespace) -> None:
-    """Measure the acceptance length of a server with a draft on held-out prompts, and how many answers are the same as without."""
+    """Measure the acceptance length of a server with a draft on held-out prompts; count the answers that are as without."""
     docs = prepared.read(asked.data)
     given = {}
     for begin, end in zip(docs.starts, docs.starts[1:], strict=False):
@@ -132,7 +133,7 @@ def live(asked: argparse.Namespace) -> None:
     rows = [
         (reply["meta_info"]["completion_tokens"], reply["meta_info"].get("spec_verify_ct", 0)) for _, reply in replies
     ]
-    chance = random.Random(0)  # noqa: S311
+    chance = random.Random(0)
     ratio = lambda some: sum(max(0, a - 1) for a, _ in some) / max(1, sum(b for _, b in some))  # noqa: E731
     spread = sorted(ratio(chance.choices(rows, k=len(rows))) for _ in range(1000))
     same = sum(reply["output_ids"] == given[tuple(prompt)][: len(reply["output_ids"])] for prompt, reply in replies)

@@ -1,4 +1,4 @@
-"""The toy target and its data, made once. Where torch is missing (`make test`), nothing here is collected: `make test-drafts` runs it."""
+"""The toy target and its data, made once. Without torch (`make test`) nothing here is collected: see `make test-drafts`."""
 
 from __future__ import annotations
 

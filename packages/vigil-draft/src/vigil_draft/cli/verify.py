@@ -116,7 +116,7 @@ def _plan(
     wanted: Any, program: str | None, more: tuple[str, ...], env: dict[str, str], timeout: str, *, check: bool
 ) -> Any:
     from vigil.cli.checks import check_command
-    from vigil.hosts.tunnel import free_port
+    from vigil.hosts.forward import free_port
     from vigil.plan import Plan
     from vigil_draft.verify.serving import Serving
 

@@ -39,5 +39,6 @@ def command(
         return
     large = found["sizes"]["large"]
     print(
-        f"{plain(found['path'], 300)}: {found['parameters'] / 1e9:.2f} billion numbers, {large['layers']} layers of {large['hidden']}"
+        f"{plain(found['path'], 300)}: {found['parameters'] / 1e9:.2f} billion numbers, "
+        f"{large['layers']} layers of {large['hidden']}"
     )

@@ -1,6 +1,7 @@
 """Acceptance length from right and wrong guesses: averaged over positions, and walked through as a server would. No torch.
 
-Both with the bonus token, as SGLang (`accept_length`) and vLLM (mean acceptance length) report it, and without, as some trainers do.
+Both with the bonus token, as SGLang (`accept_length`) and vLLM (mean acceptance length) report it, and without, as some
+trainers do.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer of a document: of each place that could begin a chain, how many guesses in a row were right (at most the longest k).
+    """One answer of a document: of each place that could begin a chain, how many guesses in a row were right.
 
     Place 0 is given the answer's first token, which the server has from the prompt, and guesses the second.
     """
@@ -24,7 +25,7 @@ class Answer:
 
 
 def served(answer: Answer, k: int) -> tuple[int, int]:
-    """Return tokens and verify steps of a server that drafts k at a time: it takes a run, one token more, and goes on from there."""
+    """Return tokens and verify steps of a server that drafts k at a time: it takes a run and one token more each time."""
     place, steps = 0, 0
     while place < len(answer.runs):
         place += min(answer.runs[place], k) + 1

@@ -34,7 +34,7 @@ class Guesses:
 
 @torch.no_grad()
 def guess(draft: Draft, target: Target, corpus: Corpus, steps: int, rows_at_once: int) -> Guesses:
-    """Run the draft's chains at every place of every answer; the target's greedy token, over its whole vocabulary, is what is right."""
+    """Run the draft's chains at every place of every answer; right is the target's greedy token over its whole vocabulary."""
     found = Guesses(right=[0] * steps, joint=[0] * steps, possible=[0] * steps)
     inside = torch.zeros(len(target.embedding), dtype=torch.bool, device=target.device)
     inside[draft.vocabulary] = True

@@ -47,8 +47,10 @@ def evaluate(draft_folder: Path, target_path: str, data: Path, *, k: int, length
 def told(result: dict[str, Any]) -> str:
     """Return it as text."""
     lines = [
-        f"{result['documents']} documents, {result['positions']} positions; the draft's {result['draft_vocabulary']} words cover "
-        f"{result['coverage']:.1%} of what the target says",
+        (
+            f"{result['documents']} documents, {result['positions']} positions; the draft's {result['draft_vocabulary']} "
+            f"words cover {result['coverage']:.1%} of what the target says"
+        ),
         "accuracy of each step          " + " ".join(f"{each:.3f}" for each in result["accuracy"]),
         "joint: all steps up to it      " + " ".join(f"{each:.3f}" for each in result["joint"]),
         "",
@@ -59,7 +61,8 @@ def told(result: dict[str, Any]) -> str:
         walk, mean = both["served"], both["all_positions"]
         lines.append(
             f"{k:>2}  {walk['with_bonus']:.3f}  ({walk['low']:.3f} to {walk['high']:.3f})".ljust(47)
-            + f"{walk['without_bonus']:.3f}            {mean['with_bonus']:.3f}  ({mean['low']:.3f} to {mean['high']:.3f}), {mean['without_bonus']:.3f}"
+            + f"{walk['without_bonus']:.3f}            {mean['with_bonus']:.3f}  "
+            + f"({mean['low']:.3f} to {mean['high']:.3f}), {mean['without_bonus']:.3f}"
         )
     if result["answers_are_greedy"] < UNLIKE_GREEDY:
         share = f"{result['answers_are_greedy']:.1%}"

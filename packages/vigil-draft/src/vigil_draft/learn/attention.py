@@ -1,8 +1,9 @@
 """Attention of a chain's step: all of step 0 up to its place, and its own later steps.
 
-The later steps are diagonals: each place sees one key of each. The flash path asks the kernel for step 0 alone, joins the diagonals to its
-result by the logarithm of the softmax, and gives the joined result and logarithm to the kernel's backward, which with them returns what
-step 0 adds to the gradients of the WHOLE softmax (as ring attention does). So memory is T x heads a step, never length x length.
+The later steps are diagonals: each place sees one key of each. The flash path asks the kernel for step 0 alone, joins
+the diagonals to its result by the logarithm of the softmax, and gives the joined result and logarithm to the kernel's
+backward, which with them returns what step 0 adds to the gradients of the WHOLE softmax (as ring attention does). So
+memory is T x heads a step, never length x length.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def chain_attention(
 
 
 def proven(kernel: Any, heads: int, key_heads: int, size: int, device: torch.device) -> Any:
-    """Return the kernel where its path equals the written-out one here, forward and backward, on a small batch of chance; else None, and say why."""
+    """Return the kernel where its path equals the written-out one here, forward and backward; else None, and say why."""
     batch = trial_batch(1).to(device)
     chance = torch.Generator().manual_seed(0)
     shapes = [heads, *[key_heads] * 6, heads]

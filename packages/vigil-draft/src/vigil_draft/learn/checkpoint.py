@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -19,26 +19,33 @@ if TYPE_CHECKING:
 FILE = "checkpoint.safetensors"
 
 
+class Reached(NamedTuple):
+    """How far a training is: steps done, and seconds spent on them."""
+
+    step: int
+    seconds: float
+
+
 def write(
-    folder: Path, draft: Draft, optimizer: torch.optim.Optimizer, facts: dict[str, Any], *, step: int, seconds: float
+    folder: Path, draft: Draft, optimizer: torch.optim.Optimizer, facts: dict[str, Any], reached: Reached
 ) -> None:
-    """Write weights, the optimizer's two moments, the step, and the facts of the plan."""
+    """Write weights, the optimizer's two moments, how far it is, and the facts of the plan."""
     tensors: dict[str, torch.Tensor] = {}
     for name, weight in draft.named_parameters():
         tensors[f"weight/{name}"] = weight.detach().cpu()
         for moment in ("exp_avg", "exp_avg_sq"):
             tensors[f"{moment}/{name}"] = optimizer.state[weight][moment].cpu()
     tensors["vocabulary"] = draft.vocabulary.cpu()
-    about = {"step": str(step), "seconds": repr(seconds), "facts": json.dumps(facts)}
+    about = {"step": str(reached.step), "seconds": repr(reached.seconds), "facts": json.dumps(facts)}
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / FILE, save(tensors, metadata=about))
 
 
-def read(folder: Path, draft: Draft, optimizer: torch.optim.Optimizer, facts: dict[str, Any]) -> tuple[int, float]:
-    """Put the last checkpoint's state in place; return its step and the seconds that were spent, (0, 0) where there is none."""
+def read(folder: Path, draft: Draft, optimizer: torch.optim.Optimizer, facts: dict[str, Any]) -> Reached:
+    """Put the last checkpoint's state in place; return how far it was, (0, 0) where there is none."""
     path = folder / FILE
     if not path.exists():
-        return 0, 0.0
+        return Reached(0, 0.0)
     try:
         with safe_open(path, "pt") as file:
             about = file.metadata()
@@ -60,4 +67,4 @@ def read(folder: Path, draft: Draft, optimizer: torch.optim.Optimizer, facts: di
             moments = {moment: tensors[f"{moment}/{name}"].to(weight.device) for moment in ("exp_avg", "exp_avg_sq")}
             at = torch.tensor(float(step), device=weight.device if optimizer.defaults["fused"] else None)
             optimizer.state[weight] = {"step": at, **moments}
-    return step, float(about["seconds"])
+    return Reached(step, float(about["seconds"]))

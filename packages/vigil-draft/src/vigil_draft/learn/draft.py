@@ -1,7 +1,7 @@
-"""The EAGLE-3 draft as a torch module: one Llama layer that reads a token beside the target's state, in the profile that loads everywhere.
+"""The EAGLE-3 draft as a torch module: one Llama layer that reads a token beside the target's state.
 
-Names of parameters are those of the file (`midlayer.*`). The state that is fed back is the one BEFORE the final norm, as SGLang 0.5.23
-(`LlamaModel.forward`, norm_output false) and vLLM 0.32 (`hidden_prenorm`) feed it back.
+Names of parameters are those of the file (`midlayer.*`). The state that is fed back is the one BEFORE the final norm,
+as SGLang 0.5.23 (`LlamaModel.forward`, norm_output false) and vLLM 0.32 (`hidden_prenorm`) feed it back.
 """
 
 from __future__ import annotations
@@ -109,8 +109,9 @@ class Draft(nn.Module):
     def unroll(self, batch: Batch, aux: torch.Tensor, steps: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield of each step the normed state, and the state that is fed back, [T, H] both.
 
-        Place p of step i is given token p+1+i and guesses token p+2+i; it sees step 0 of all places up to p in its document, and its
-        own steps 1 to i: what a chain in serving sees that began at p. Tokens are the true ones: a chain is alive only as long as they are.
+        Place p of step i is given token p+1+i and guesses token p+2+i; it sees step 0 of all places up to p in its
+        document, and its own steps 1 to i: what a chain in serving sees that began at p. Tokens are the true ones: a
+        chain is alive only as long as they are.
         """
         layer, hidden = self.midlayer, self.fc(aux)
         keys: list[torch.Tensor] = []

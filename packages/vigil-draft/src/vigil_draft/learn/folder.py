@@ -1,4 +1,4 @@
-"""A draft's folder: config and weights in the flat form that SGLang and vLLM load, its words as `d2t` and `t2d`, and where it came from."""
+"""A draft's folder: config and weights in the flat form that SGLang and vLLM load, its words, and where it came from."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ OTHER_MATHS = (
 
 
 def config_for(target: Target, words: int, inner: int | None = None) -> dict[str, Any]:
-    """Return the config of a draft of this target: its shape (the MLP's size may be another), one layer, its RoPE, no flag that engines read each in its own way."""
+    """Return the config of a draft of this target: its shape (but for `inner`, the MLP's size), one layer, its RoPE.
+
+    No flag stands in it that engines read each in its own way.
+    """
     has = target.config.get_text_config()
     rope = dict(has.rope_parameters)
     heads = has.num_attention_heads
@@ -126,7 +129,7 @@ def read(folder: Path, target: Target) -> tuple[Draft, dict[str, Any]]:
     wanted = {name: tuple(weight.shape) for name, weight in draft.named_parameters()}
     found = {name: tuple(each.shape) for name, each in tensors.items()}
     if wanted != found:
-        first = sorted(set(wanted.items()) ^ set(found.items()))[0]
+        first = min(set(wanted.items()) ^ set(found.items()))
         raise UsageError(f"{folder}: its tensors are not those of its config: {first[0]} {list(first[1])}")
     draft.load_state_dict(tensors)
     return draft, config

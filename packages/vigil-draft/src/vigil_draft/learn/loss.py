@@ -1,7 +1,7 @@
 """Cross-entropy with the target's distribution over the draft's words, and the head's gradients, in one pass by pieces.
 
-Logits of T tokens over Vd words would be held once a step for backward: 7 x 32,768 x 16,384 x 4 bytes = 15 GB. Here a piece's logits give
-their loss and their gradients at once and are gone.
+Logits of T tokens over Vd words would be held once a step for backward: 7 x 32,768 x 16,384 x 4 bytes = 15 GB. Here a
+piece's logits give their loss and their gradients at once and are gone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ENTRIES_AT_ONCE = 1 << 26
 
 
 class SoftLoss(torch.autograd.Function):
-    """Sum over places of the cross-entropy of `softmax(hidden @ head.T)` with `softmax(wanted[rows])`; and the best word of each place."""
+    """Sum over places of the cross-entropy of what the draft says with what the target says; and the best word of each place."""
 
     @staticmethod
     def forward(  # noqa: PLR0913, PLR0917 - what autograd hands over stands in one line

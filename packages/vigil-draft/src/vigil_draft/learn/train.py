@@ -111,7 +111,8 @@ class Training:
         if self.rank:
             return
         seconds = time.monotonic() - self.began
-        checkpoint.write(self.out, self.draft, self.optimizer, self.plan.facts(), step=self.step, seconds=seconds)
+        reached = checkpoint.Reached(self.step, seconds)
+        checkpoint.write(self.out, self.draft, self.optimizer, self.plan.facts(), reached)
         folder.write(self.out, self.draft, self.config, self.provenance(seconds))
 
     def provenance(self, seconds: float) -> dict[str, Any]:
@@ -129,7 +130,8 @@ class Training:
             "steps": self.step,
             "seconds": round(seconds, 1),
             "boundaries": list(self.target.boundaries),
-            "conventions": "boundary k is the state after k layers; residual before hidden_norm; the state before the final norm is fed back",
+            "conventions": "boundary k is the state after k layers; residual before hidden_norm; "
+            "the state before the final norm is fed back",
             "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
             "device": torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu",
         }
@@ -199,8 +201,9 @@ class Lines:
                 file.write(json.dumps(self.last) + "\n")
             shown = " ".join(f"{each:.3f}" for each in accuracy)
             self.say(
-                f"step {training.step}/{training.steps}  {self.last['tokens_per_s']} tokens/s  loss {self.last['loss']:.3f}  accuracy {shown}"
-                f"  acceptance length {self.last['acceptance_length_k3']:.2f} (k 3), {self.last['acceptance_length']:.2f} (k {plan.ttt})"
+                f"step {training.step}/{training.steps}  {self.last['tokens_per_s']} tokens/s  loss {self.last['loss']:.3f}"
+                f"  accuracy {shown}  acceptance length {self.last['acceptance_length_k3']:.2f} (k 3),"
+                f" {self.last['acceptance_length']:.2f} (k {plan.ttt})"
             )
         self.tally, self.steps, self.since = None, 0, now
         return self.last

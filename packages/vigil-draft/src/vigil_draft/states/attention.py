@@ -1,7 +1,8 @@
 """Attention over packed documents: flash kernels where the machine has them and they prove right, else a mask.
 
-torch's own flash kernels (`aten::_flash_attention_forward`, which `torch.nn.attention.varlen` calls) take the documents' bounds: no mask
-of length x length, nothing to compile, and a softmax's logarithm beside the result, with which partial attentions join.
+torch's own flash kernels (`aten::_flash_attention_forward`, which `torch.nn.attention.varlen` calls) take the
+documents' bounds: no mask of length x length, nothing to compile, and a softmax's logarithm beside the result, with
+which partial attentions join.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ if TYPE_CHECKING:
 class FlashKernel:
     """torch's flash attention over documents, one query a key of the same place and before; q [T, Hq, D], k and v [T, Hk, D].
 
-    Its arguments are those of torch 2.11's and 2.13's `torch/nn/attention/varlen.py`; without dropout the state of chance is nothing.
+    Its arguments are those of torch 2.11's and 2.13's `torch/nn/attention/varlen.py`; without dropout the state of
+    chance is nothing.
     """
 
     def forward(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the result, and the logarithm of each softmax's sum [Hq, T]."""
-        found = torch.ops.aten._flash_attention_forward(
+        found = torch.ops.aten._flash_attention_forward(  # noqa: SLF001 - varlen.py calls it, and nothing public gives the logarithm
             q, k, v, *_bounds(batch), 0.0, is_causal=True, return_debug_mask=False
-        )  # noqa: SLF001
+        )
         return found[0], found[1]
 
     def backward(
@@ -35,16 +37,16 @@ class FlashKernel:
     ) -> tuple[torch.Tensor, ...]:
         """Return the gradients of q, k, v, for a softmax whose result and logarithm are these."""
         state, unused = torch.zeros(2, dtype=torch.uint64, device=grad.device), torch.empty(0, device=grad.device)
-        found: tuple[torch.Tensor, ...] = torch.ops.aten._flash_attention_backward(  # noqa: SLF001
+        found: tuple[torch.Tensor, ...] = torch.ops.aten._flash_attention_backward(  # noqa: SLF001 - as above
             grad,
             *given,
             out,
             lse,
             *_bounds(batch),
             0.0,
-            True,
+            True,  # noqa: FBT003 - is_causal; the operator takes no names here
             state,
-            unused,  # noqa: FBT003 - torch names it is_causal
+            unused,
         )
         return found
 

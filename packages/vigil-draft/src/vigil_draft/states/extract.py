@@ -1,7 +1,7 @@
 """Extraction: the states of prepared data to files, shard by shard, by several processes, going on after a kill.
 
-A target that is served (SGLang's returned hidden states, vLLM's connector) would take the place of `Target` in `extract_shard`: it must give
-`states(batch)` and say its boundaries.
+A target that is served (SGLang's returned hidden states, vLLM's connector) would take the place of `Target` in
+`extract_shard`: it must give `states(batch)` and say its boundaries.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ def _plan(asked: Asked, target: Target, docs: prepared.Documents, shards: int, c
     if size + SPARE > free:
         raise UsageError(f"{out}: {size / 1e9:.2f} GB are needed and {free / 1e9:.2f} GB are free")
     seconds = sum(lengths) / _speed(target, corpora) / asked.nproc if lengths else 0.0
-    said = f"{len(lengths)} documents, {sum(lengths)} tokens: {size / 1e9:.3f} GB of {free / 1e9:.0f} GB free, about {seconds / 60:.1f} min"
+    said = f"{len(lengths)} documents, {sum(lengths)} tokens: {size / 1e9:.3f} GB of {free / 1e9:.0f} GB free"
+    said += f", about {seconds / 60:.1f} min"
     print(f"{said}; {shards - len(corpora)} of {shards} shards are there", file=sys.stderr, flush=True)
     manifest = {
         "schema": 1,

@@ -1,8 +1,9 @@
 """Files of extracted states: what speculators 0.9 reads, with a manifest of ours and a record of each finished shard beside them.
 
-`hs_{i}.safetensors` of document i holds `hidden_states [T, A+1, H]` (the boundaries in order, then the state BEFORE the final norm),
-`token_ids [T]` int64 and, for us, `loss_mask [T]` (its reader takes the first two by name and lets others be). All lie in one folder, since its
-`FileTransfer` looks nowhere else. A shard is a range of documents; `shard-{n}.json` is written last, with the sha256 of each of its files.
+`hs_{i}.safetensors` of document i holds `hidden_states [T, A+1, H]` (the boundaries in order, then the state BEFORE the
+final norm), `token_ids [T]` int64 and, for us, `loss_mask [T]` (its reader takes the first two by name and lets others
+be). All lie in one folder, since its `FileTransfer` looks nowhere else. A shard is a range of documents;
+`shard-{n}.json` is written last, with the sha256 of each of its files.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ CONVENTIONS = (
 
 
 def size_of(lengths: list[int], states: int, width: int, number: int = 2) -> int:
-    """Return the bytes of the files of documents of these lengths: so many states a token, of this width, of so many bytes a number."""
+    """Return the bytes of the files of documents of these lengths: states a token, their width, bytes a number."""
     return sum(length * (states * width * number + 8 + 1) + A_FILE for length in lengths)
 
 
@@ -83,7 +84,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     missing = [n for n in range(manifest["shards"]) if not record_of(folder, n).exists()]
     if missing:
         raise UsageError(
-            f"{folder}: {len(missing)} of {manifest['shards']} shards are missing, the first is {missing[0]}: extract again to go on"
+            f"{folder}: {len(missing)} of {manifest['shards']} shards are missing, the first is {missing[0]}: "
+            "extract again to go on"
         )
     return manifest
 

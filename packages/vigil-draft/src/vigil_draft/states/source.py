@@ -1,7 +1,7 @@
 """States of rows, from the target in process or from files, kept in memory as far as it goes.
 
-A row's states never change, so epochs after the first take them from memory: that saves the target's share of a step (a third, for a
-target of 135M), for 8 bytes x hidden size a token.
+A row's states never change, so epochs after the first take them from memory: that saves the target's share of a step (a
+third, for a target of 135M), for 8 bytes x hidden size a token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CPU_BYTES = 2 << 30
 
 @dataclass(frozen=True)
 class States:
-    """Of each token: the states at the boundaries side by side, the state before the final norm, and what the target says next."""
+    """Of each token: the states at the boundaries, the state before the final norm, and what the target says next."""
 
     aux: torch.Tensor
     last: torch.Tensor
@@ -31,7 +31,7 @@ class States:
 
 
 class Source:
-    """Gives the states of rows of a corpus, in the order of their numbers; `read` gives a batch's aux and last states where files are there."""
+    """Gives the states of rows of a corpus, in the order of their numbers; `read` takes them from files."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """The target in process: hidden states at boundaries between its layers, and what it would say next.
 
-Boundary k is the state after k layers (transformers' `hidden_states[k]`). `last` is the state before the final norm, the convention of
-speculators; transformers 5 gives the state AFTER it as `hidden_states[L]` (its `capture_outputs`), so hooks take what goes into the norm.
+Boundary k is the state after k layers (transformers' `hidden_states[k]`). `last` is the state before the final norm,
+the convention of speculators; transformers 5 gives the state AFTER it as `hidden_states[L]` (its `capture_outputs`), so
+hooks take what goes into the norm.
 """
 
 from __future__ import annotations

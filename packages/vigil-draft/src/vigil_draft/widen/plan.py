@@ -1,10 +1,10 @@
 """Where each part of a small model stands in its widened form. No torch.
 
-Widening keeps the function: the real units keep their places at the beginning of every dimension, and what is added never reaches
-them. A matrix that writes to the residual is nought but in its real block, so that the added part of the residual stays 0; then the
-added columns of a matrix that reads the residual meet noughts and may hold anything, and so may its added rows (queries, gates), whose
-results meet noughts in the matrix after. Numbers of chance stand wherever they may: noughts cost less power, so less time, than
-weights do (894 against 788 TFLOP/s on an H200).
+Widening keeps the function: the real units keep their places at the beginning of every dimension, and what is added
+never reaches them. A matrix that writes to the residual is nought but in its real block, so that the added part of the
+residual stays 0; then the added columns of a matrix that reads the residual meet noughts and may hold anything, and so
+may its added rows (queries, gates), whose results meet noughts in the matrix after. Numbers of chance stand wherever
+they may: noughts cost less power, so less time, than weights do (894 against 788 TFLOP/s on an H200).
 
 The RMS norm of a residual of N times as many units, the added ones 0, divides by sqrt(N) less: its weight is smaller by as much,
 and its epsilon by N. Heads are added in groups behind the real ones, so that each query still meets its key; their size, and with
