@@ -1,9 +1,9 @@
-# make install | demo | test | test-engines | test-engines-more | faults | bench | diagnose-score | docs. Everything lands in git-ignored folders here.
+# make install | demo | test | test-engines | test-engines-more | test-drafts | faults | bench | diagnose-score | docs. Everything lands in git-ignored folders here.
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo check test engines test-engines test-engines-more faults bench diagnose-score docs clean
+.PHONY: install demo check test engines test-engines test-engines-more test-drafts faults bench diagnose-score docs clean
 .DEFAULT_GOAL := help
 
 help: ## what there is
@@ -42,6 +42,9 @@ test-engines: engines ## the heavy engines: vLLM and SGLang on the CPU
 
 test-engines-more: engines ## what heavy engines say of themselves, and how they measure: wants a quiet machine
 	$(BIN)/pytest -m engine --timeout 1200 --durations 8 tests/real/test_real_attest.py tests/real/test_real_engines_bench.py
+
+test-drafts: ## drafts on the CPU with torch: the whole chain with a toy target; takes vLLM's torch
+	$$(bash tests/learning/install.sh)/bin/pytest --durations 8 tests/learning
 
 faults: .venv/.installed ## every fault of the table, here and over a real sshd
 	bash tests/install-system.sh

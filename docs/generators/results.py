@@ -36,6 +36,8 @@ AGREEMENT = """`bench/agreement.py` measures the same servers with each tool in 
 the same number open. *off*: the share by which vigil's median differs from that tool's. *true*: what the fake itself kept of a
 tool's own requests, from a request's last byte on; *off true*: how far the tool is from that. See
 [measuring](bench.md#beside-other-tools)."""
+AGREEMENT_H200 = """`tests/gpu/agreement.sh` does the same on a real SGLang on an H200, whose steps of about a millisecond
+leave a client little time. SGLang's own benchmark is the only other tool on that machine."""
 ELSEWHERE = {"check"}  # has a page of its own: check-lists.md
 KNOWN = {
     "faults": (
@@ -49,6 +51,7 @@ KNOWN = {
     "client": ("The load generator's client", CLIENT),
     "ceilings": ("Ceilings of load generators", CEILINGS),
     "agreement": ("Agreement with other load generators", AGREEMENT),
+    "agreement-h200": ("Agreement on a GPU", AGREEMENT_H200),
     "replay": ("Replay", "`make bench` replays a long trace, decoding included."),
 }
 

@@ -5,6 +5,7 @@ where `--keep` writes it:
 
     .engines/vllm/bin/python tests/drafts/loaders.py vllm --keep
     .engines/sglang/bin/python tests/drafts/loaders.py sglang --keep
+    .engines/sglang/bin/python tests/drafts/loaders.py sglang FOLDER       # other drafts, with a `target` among them
 
 Nothing of the engine is replaced but what lies outside of the question: the attention of a layer whose norms are looked at.
 """
@@ -29,15 +30,17 @@ UNTOUCHED = 7.0
 
 
 def main() -> None:
-    """Print, or keep, what an engine's loader did with each case."""
-    engine, keep = sys.argv[1], "--keep" in sys.argv
+    """Print, or keep, what an engine's loader did with each case, or with each draft in a folder."""
+    engine, given = sys.argv[1], [Path(one) for one in sys.argv[2:] if one != "--keep"]
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        make.write_target(place / "target")
-        for name, made in make.CASES.items():
-            made().write(place / name)
-        found = {"vllm": _by_vllm, "sglang": _by_sglang}[engine](place)
-    if keep:
+        place = given[0] if given else Path(folder)
+        if not given:
+            make.write_target(place / "target")
+            for name, made in make.CASES.items():
+                made().write(place / name)
+        names = sorted(one.name for one in place.iterdir() if one.name != "target")
+        found = {"vllm": _by_vllm, "sglang": _by_sglang}[engine](place, names)
+    if "--keep" in sys.argv:
         kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
         KEPT.write_text(json.dumps({**kept, engine: found}, indent=1, sort_keys=True) + "\n")
     else:
@@ -121,11 +124,11 @@ def _later_norm(layers: Any) -> str | None:
     return ", ".join(used)
 
 
-def _by_vllm(place: Path) -> dict[str, Any]:
+def _by_vllm(place: Path, names: list[str]) -> dict[str, Any]:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     import vllm
 
-    return {"version": vllm.__version__.split("+")[0], "cases": {name: _vllm_case(place, name) for name in make.CASES}}
+    return {"version": vllm.__version__.split("+")[0], "cases": {name: _vllm_case(place, name) for name in names}}
 
 
 def _vllm_case(place: Path, name: str) -> dict[str, Any]:
@@ -142,7 +145,7 @@ def _vllm_case(place: Path, name: str) -> dict[str, Any]:
         ).create_engine_config()  # fmt: skip
         draft = config.speculative_config.draft_model_config
         with set_current_vllm_config(config):
-            init_distributed_environment(1, 0, f"file://{place}/meeting", 0, "gloo")
+            init_distributed_environment(1, 0, f"file://{tempfile.gettempdir()}/vigil-loaders-{os.getpid()}", 0, "gloo")
             ensure_model_parallel_initialized(1, 1)
             kind, _ = ModelRegistry.resolve_model_cls(draft.architectures, draft)
             return {**_vllm_model(kind(vllm_config=config), place / name), **_vllm_layers(config)}
@@ -183,7 +186,7 @@ def _vllm_layers(config: Any) -> dict[str, Any]:
     return {"boundaries_old_runner": old and list(old), "boundaries_new_runner": new and list(new)}
 
 
-def _by_sglang(place: Path) -> dict[str, Any]:
+def _by_sglang(place: Path, names: list[str]) -> dict[str, Any]:
     import sglang
     import torch
     from sglang.srt import runtime_context
@@ -195,10 +198,12 @@ def _by_sglang(place: Path) -> dict[str, Any]:
         disable_overlap_schedule=True,
     )  # fmt: skip
     runtime_context.publish(asked, role="test", ranks=runtime_context.SpawnRanks(world_rank=0))
-    parallel_state.init_distributed_environment(1, 0, f"file://{place}/meeting", 0, "gloo")
+    parallel_state.init_distributed_environment(
+        1, 0, f"file://{tempfile.gettempdir()}/vigil-loaders-{os.getpid()}", 0, "gloo"
+    )
     parallel_state.initialize_model_parallel(backend="gloo")
     torch.set_default_dtype(torch.bfloat16)
-    return {"version": sglang.__version__, "cases": {name: _sglang_case(place, name) for name in make.CASES}}
+    return {"version": sglang.__version__, "cases": {name: _sglang_case(place, name) for name in names}}
 
 
 def _sglang_case(place: Path, name: str) -> dict[str, Any]:
@@ -210,7 +215,7 @@ def _sglang_case(place: Path, name: str) -> dict[str, Any]:
         kind, _ = ModelRegistry.resolve_model_cls(config.architectures)
         model = kind(config)
         if not hasattr(model, "get_hot_token_id"):
-            raise TypeError(f"{kind.__name__} is no class of EAGLE-3 drafts")
+            return {"error": f"{kind.__name__} is no class of EAGLE-3 drafts"}
         _fill(model)
         dropped = [tensor for tensor, data in _weights(place / name) if not _changes(model, tensor, data)]
         return {**_sglang_model(model), "dropped": sorted(dropped), "boundaries": _sglang_layers(place, config)}

@@ -90,7 +90,7 @@ for name in base eagle squatted loop flag nomodel; do vigil stop $name --grace 2
 sleep 1; echo "left: $(ps -eo pid,args | grep -c '[s]glang')"; nvidia-smi --query-gpu=memory.used --format=csv,noheader
 # memory of the GPU that somebody else holds
 if [ -z "${REHEARSE:-}" ]; then
-    vigil run --name hog --for 12s --env-file $W/server.env -- python3 -c "import time, torch; held = torch.empty(int(130e9), dtype=torch.uint8, device='cuda'); print('held', flush=True); time.sleep(120)" 2>/dev/null | tail -3
+    vigil run --name hog --for 12s --env-file $W/server.env -- python3 -c "import time, torch; held = torch.empty(int(145e9), dtype=torch.uint8, device='cuda'); print('held', flush=True); time.sleep(120)" 2>/dev/null | tail -3
     vigil check --env-file $W/server.env -- $(server 31007)
     case_of full crashed up --no-check --name full --timeout 2m --env-file $W/server.env -- $(server 31007)
     vigil diagnose full

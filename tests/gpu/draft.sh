@@ -14,7 +14,7 @@ ANSWER_S=${ANSWER_S:-240}         # of answering
 SERVERS=${SERVERS:-3}             # on the one GPU: a server of a small model is bound by its own Python
 K=${K:-3}
 VOCAB=${VOCAB:-5120}              # words of the draft: it then has 16.2 million bytes in bf16, and less in its tar
-TRAIN=${TRAIN:---lr 5e-4 --length 2048 --tokens-per-step 32768 --epochs 1000}
+TRAIN=${TRAIN:---lr 1e-3 --length 2048 --tokens-per-step 32768 --epochs 1000}
 say() { echo "[${SECONDS} s] $*"; }
 
 if [ "${REHEARSE:-}" = 1 ]; then
@@ -107,7 +107,7 @@ live() {
     setup
     local rc
     start draft 31031 --speculative-algorithm EAGLE3 --speculative-draft-model-path "$W/draft" --speculative-num-steps "$K" \
-        --speculative-eagle-topk 1 --speculative-num-draft-tokens $((K + 1))
+        --speculative-eagle-topk 1 --speculative-num-draft-tokens $((K + 1)) --max-running-requests 64 --cuda-graph-max-bs-decode 64
     ready 31031 180 || return 1
     say "the server with the draft is ready"
     own tests/gpu/answers.py live --data "$W/data/heldout" --url http://127.0.0.1:31031 --out "$OUT/live.json" $LIVE --most "${LIVE_PROMPTS:-400}"; rc=$?

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from preflight.lists import write_safetensors
-from preflight.test_check_draft import DRAFT, LAYER, findings, shapes
+from preflight.test_check_draft import DRAFT, LAYER, TARGET, findings, shapes
 from vigil.preflight.finding import Severity
 from vigil.preflight.judge_draft import judge_draft, look_at, nearest
 
@@ -38,10 +38,17 @@ def test_what_a_speculators_config_does_not_say_is_true_for_vllm_and_false_for_s
     assert findings("0.32.0", shapes("layers.0"), engine="vllm", **said) == {}
 
 
+def test_a_speculators_config_is_read_by_vllm_from_0_10_on() -> None:
+    said = {**SPECULATORS, "norm_before_residual": False}
+    assert findings("0.9.2", shapes("layers.0"), engine="vllm", **said)["DRAFT001"].severity is Severity.FATAL
+    assert findings("0.10.2", shapes("layers.0"), engine="vllm", **said) == {}
+
+
 def test_a_window_is_read_by_vllm_and_a_flag_of_sglang() -> None:
     slides = {"layer_types": ["sliding_attention"], "sliding_window": 2048}
     assert "trained with a window of 2048 tokens" in texts("0.5.23", **slides)
     assert findings("0.32.0", engine="vllm", **slides) == {}
+    assert "does not read that" in texts("0.9.2", "vllm", **slides)
     assert findings("0.5.23", layer_types=["full_attention"], sliding_window=2048) == {}
 
 
@@ -69,12 +76,50 @@ def test_four_layers_beside_eagle_config_are_counted_as_three() -> None:
     assert findings("0.32.0", four, engine="vllm", **said) == {}
 
 
+def test_a_release_that_counts_no_inputs_takes_three() -> None:
+    four = {"eagle_aux_hidden_state_layer_ids": [2, 10, 16, 29], "num_aux_hidden_states": 4}
+    assert "makes fc for 3" in texts("0.5.10", tensors=shapes(fc__weight=(4096, 4 * 4096)), **four)
+
+
+def test_a_prefix_is_one_too_many_for_vllm_and_loses_the_head_in_sglang() -> None:
+    named = {f"model.{name}": shape for name, shape in shapes().items()}
+    assert findings("0.32.0", named, engine="vllm")["DRAFT001"].severity is Severity.FATAL
+    assert "model.lm_head.weight of d has `model.` before its name" in findings("0.5.23", named)["DRAFT002"].text
+
+
 def test_layers_in_eagle_config_are_passed_over_by_vllms_new_runner_and_one_too_early_for_its_old_one() -> None:
     nested = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 11, 19]}}
     new = findings("0.32.0", engine="vllm", **nested)["DRAFT004"]
     assert "does not read them there and takes [2, 16, 29]" in new.text
     assert "[4, 12, 20] beside the other settings" in new.advice
-    assert "as they are, one too early" in findings("0.19.1", engine="vllm", **nested)["DRAFT004"].text
+    assert "as they are, one too early" in findings("0.23.0", engine="vllm", **nested)["DRAFT004"].text
+
+
+def test_older_releases_of_vllm_read_no_list_in_eagle_config_and_the_oldest_none_at_all() -> None:
+    nested = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 11, 19]}}
+    unread = findings("0.19.1", engine="vllm", **nested)["DRAFT004"]
+    assert "does not read the layer ids [3, 11, 19] of d, and feeds it from [2, 16, 29] without a word" in unread.text
+    assert "[4, 12, 20] beside" in unread.advice
+    beside = {"eagle_aux_hidden_state_layer_ids": [4, 12, 20]}
+    assert "Take 0.11.2" in findings("0.10.2", engine="vllm", **beside)["DRAFT004"].advice
+    assert findings("0.11.2", engine="vllm", **beside) == {}
+    assert findings("0.10.2", engine="vllm", eagle_aux_hidden_state_layer_ids=[2, 16, 29]) == {}
+    assert findings("0.19.1", engine="vllm", eagle_config={"eagle_aux_hidden_state_layer_ids": [1, 15, 28]}) == {}
+
+
+def test_a_list_in_eagle_config_of_vllms_own_class_is_counted_as_beside_it() -> None:
+    own = {
+        "architectures": ["Eagle3LlamaForCausalLM"],
+        "eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 11, 19]},
+    }
+    assert "[3, 11, 19] beside" in findings("0.32.0", engine="vllm", **own)["DRAFT004"].advice
+    assert findings("0.23.0", engine="vllm", **own) == {}
+
+
+def test_targets_for_which_sglang_counts_in_another_way_are_noted() -> None:
+    listed = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 15, 28]}}
+    gpt = {**TARGET, "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss"}
+    assert findings("0.5.23", target=gpt, **listed)["DRAFT004"].severity is Severity.NOTE
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from importlib import import_module
 
 import typer
 
-COMMANDS = ("inspect", "convert", "prepare", "train", "eval", "verify")
+COMMANDS: tuple[str, ...] = ("inspect", "convert", "prepare", "extract", "train", "eval", "verify")
 
 app = typer.Typer(help="Make, check and convert EAGLE-3 draft models.", rich_markup_mode=None, no_args_is_help=True)
 

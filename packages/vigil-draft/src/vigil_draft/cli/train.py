@@ -30,6 +30,10 @@ def command(
     draft_vocab: Annotated[
         int, typer.Option(help="Words that the draft can say: the most frequent ones of the answers.")
     ] = 32000,
+    intermediate: Annotated[int | None, typer.Option(help="Size of the draft's MLP; else the target's.")] = None,
+    keep_gib: Annotated[
+        float | None, typer.Option(help="Memory for the target's states, so that later epochs need not compute them.")
+    ] = None,
     length: Annotated[int, typer.Option(help="Tokens of a row; longer documents are cut.")] = 2048,
     tokens_per_step: Annotated[int, typer.Option(help="Tokens of a step, of all processes together.")] = 16384,
     lr: Annotated[float, typer.Option(help="Highest learning rate.")] = 1e-4,
@@ -57,6 +61,8 @@ def command(
             epochs=epochs,
             minutes=minutes,
             draft_vocab=draft_vocab,
+            inner=intermediate,
+            keep_gib=keep_gib,
             length=length,
             tokens_per_step=tokens_per_step,
             lr=lr,

@@ -113,12 +113,20 @@ def _asked(source: Folder, draft: Draft, meaning: Meaning, target: ModelSeen | N
 
 
 def _layers(asked: Asked, target: ModelSeen | None, to: str) -> list[str]:
-    """Refuse a list of layers for a target whose class counts them in a way of its own."""
-    names = architectures((target.config if target is not None else None) or {})
-    own = [one for one in names if one.startswith(OWN_WAYS)]
-    by_sglang = to == "sglang" or IDS[asked.meaning.form] != "boundaries"
-    if asked.boundaries is not None and own and by_sglang:
+    """Refuse a list whose way of counting is not known: for a target with a way of its own, or one by one off the default."""
+    if asked.boundaries is None or target is None:
+        return []
+    config = target.config or {}
+    counts_outputs = IDS[asked.meaning.form] != "boundaries"
+    own = [one for one in architectures(config) if one.startswith(OWN_WAYS)]
+    if own and (to == "sglang" or counts_outputs):
         return [f"layer ids: SGLang counts those of {own[0]} in a way of its own, which is not known here"]
+    layers = integer(text_part(config), "num_hidden_layers")
+    off = 1 if counts_outputs else -1
+    if layers is not None and asked.boundaries == tuple(one + off for one in usual(layers)):
+        return [
+            f"layer ids: by one they are the default ones of {layers} layers, as others count; leave the list out if so"
+        ]
     return []
 
 

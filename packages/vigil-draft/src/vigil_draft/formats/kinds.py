@@ -13,7 +13,7 @@ TITLES = {
 }
 # How each counts the target's layers in its list of ids: a boundary is the state after so many layers.
 IDS = {
-    "original": "outputs of layers: one less than the boundary",
+    "original": "outputs of layers, as SGLang reads them: one less than the boundary",
     "specforge": "outputs of layers: one less than the boundary",
     "sglang": "outputs of layers: one less than the boundary",
     "speculators": "boundaries",

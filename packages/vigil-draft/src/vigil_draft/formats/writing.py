@@ -19,7 +19,7 @@ from vigil_draft.formats.folders import Stored
 
 CHUNK_BYTES = 4 << 20
 ALIGNED_BYTES = 8
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 Source = Stored | tuple[str, tuple[int, ...], bytes]
 """A tensor in a file, or a small one that was made: its type, its shape, its bytes."""
 

@@ -32,8 +32,8 @@ OTHER_MATHS = (
 """Flags that change what a draft computes; the portable profile has all of them false."""
 
 
-def config_for(target: Target, words: int) -> dict[str, Any]:
-    """Return the config of a draft of this target: its shape, one layer, its RoPE, no flag that an engine reads in its own way."""
+def config_for(target: Target, words: int, inner: int | None = None) -> dict[str, Any]:
+    """Return the config of a draft of this target: its shape (the MLP's size may be another), one layer, its RoPE, no flag that engines read each in its own way."""
     has = target.config.get_text_config()
     rope = dict(has.rope_parameters)
     heads = has.num_attention_heads
@@ -42,7 +42,7 @@ def config_for(target: Target, words: int) -> dict[str, Any]:
         "architectures": ["LlamaForCausalLMEagle3"],
         "model_type": "llama",
         "hidden_size": has.hidden_size,
-        "intermediate_size": has.intermediate_size,
+        "intermediate_size": inner or has.intermediate_size,
         "num_hidden_layers": 1,
         "num_attention_heads": heads,
         "num_key_value_heads": getattr(has, "num_key_value_heads", heads),

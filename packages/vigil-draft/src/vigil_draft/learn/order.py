@@ -30,6 +30,10 @@ class Plan:
     seed: int = 0
     save_minutes: float = 5.0
     boundaries: tuple[int, ...] | None = None
+    inner: int | None = None
+    """Size of the draft's MLP; None: the target's."""
+    keep_gib: float | None = None
+    """Memory for the target's states; None: a share of what is free."""
     compiled: bool = False
 
     @property
@@ -40,7 +44,7 @@ class Plan:
     def facts(self) -> dict[str, Any]:
         """Return what decides the result: a checkpoint of other facts is another training's."""
         kept = asdict(self)
-        for name in ("out", "save_minutes"):
+        for name in ("out", "save_minutes", "keep_gib"):
             kept.pop(name)
         kept["boundaries"] = list(self.boundaries) if self.boundaries else None
         return kept

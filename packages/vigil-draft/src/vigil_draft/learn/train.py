@@ -18,7 +18,10 @@ from vigil_draft.learn import checkpoint, folder
 from vigil_draft.learn.draft import Draft
 from vigil_draft.learn.order import Plan, rate, rows_of, steps_per_epoch
 from vigil_draft.learn.step import Objective, Tally
+from vigil_draft.processes import orphaned
 from vigil_draft.states.batch import Corpus
+from vigil_draft.states.extract import data_sha256
+from vigil_draft.states.files import FileStates
 from vigil_draft.states.source import Source
 from vigil_draft.states.target import Target
 
@@ -48,9 +51,11 @@ class Training:
             raise UsageError(
                 f"{plan.data}: has token ids that {plan.target} does not know: prepared with another tokenizer"
             )
-        self.source = Source(self.target, self.corpus)
+        facts = {"data_sha256": data_sha256(Path(plan.data)), "boundaries": list(self.target.boundaries)}
+        files = FileStates(Path(plan.states), self.corpus, facts) if plan.states else None
+        self.source = Source(self.target, self.corpus, files.read if files else None, keep_gib=plan.keep_gib)
         words = words_of(self.corpus, plan.draft_vocab, len(self.target.embedding))
-        self.config = folder.config_for(self.target, len(words))
+        self.config = folder.config_for(self.target, len(words), plan.inner)
         self.draft: Draft = folder.make(self.config, words, self.target)
         self.draft.begin(self.target, plan.seed)
         self.objective = Objective(self.draft, self.target)
@@ -139,6 +144,8 @@ def train(plan: Plan, device: torch.device, rank: int = 0) -> dict[str, Any]:
     saved = time.monotonic()
     while training.step < training.steps and (progress := training.progress) < 1:
         line.add(training.advance(progress))
+        if orphaned():
+            raise VigilError("the process that started this one is gone")
         if time.monotonic() - saved >= 60 * plan.save_minutes:
             training.save()
             saved = time.monotonic()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import torch
@@ -38,11 +39,11 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """Move it."""
-        moved = (
+        ids, mask, document, positions, bounds = (
             x.to(device, non_blocking=True)
             for x in (self.token_ids, self.loss_mask, self.document, self.positions, self.bounds)
         )
-        return Batch(*moved, longest=self.longest, length=self.length)
+        return Batch(ids, mask, document, positions, bounds, self.longest, self.length)
 
 
 class Corpus:
@@ -106,5 +107,5 @@ class Corpus:
             if at < (place + 1) * self.length:
                 bounds.append((place + 1) * self.length)
                 positions[at : bounds[-1]] = torch.arange(bounds[-1] - at)
-        longest = max(b - a for a, b in zip(bounds, bounds[1:], strict=False))
+        longest = max(b - a for a, b in pairwise(bounds))
         return Batch(ids, mask, document, positions, torch.tensor(bounds, dtype=torch.int32), longest, self.length)

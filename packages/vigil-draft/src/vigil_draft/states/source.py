@@ -38,9 +38,11 @@ class Source:
         target: Target,
         corpus: Corpus,
         read: Callable[[list[int], Batch], tuple[torch.Tensor, torch.Tensor]] | None = None,
+        keep_gib: float | None = None,
     ) -> None:
         self.target, self.corpus, self.read = target, corpus, read
         free = torch.cuda.mem_get_info(target.device)[0] * SHARE_OF_FREE if target.device.type == "cuda" else CPU_BYTES
+        free = free if keep_gib is None else keep_gib * 2**30
         width = target.embedding.shape[1] * (len(target.boundaries) + 1) * target.embedding.element_size() + 8
         self.room = int(free // (width * corpus.length))
         self.kept: dict[int, States] = {}
@@ -53,10 +55,22 @@ class Source:
             return batch, States(
                 *(torch.cat([getattr(each, name) for each in held]) for name in ("aux", "last", "greedy"))
             )
-        aux, last = self.read(rows, batch) if self.read else self.target.states(batch)
-        found = States(aux, last, self.target.greedy(last))
+        found = self._computed(rows, batch)
         for place, row in enumerate(rows):
             if len(self.kept) < self.room:
-                part = slice(place * batch.length, (place + 1) * batch.length)
-                self.kept[row] = States(aux[part].clone(), last[part].clone(), found.greedy[part].clone())
+                self.kept[row] = States(
+                    *(
+                        x[place * batch.length : (place + 1) * batch.length].clone()
+                        for x in (found.aux, found.last, found.greedy)
+                    )
+                )
         return batch, found
+
+    def _computed(self, rows: list[int], batch: Batch) -> States:
+        """Compute or read them; on the CPU row by row, so that a row's states do not depend on which rows stand beside it."""
+        if self.read is None and self.target.device.type == "cpu" and len(rows) > 1:
+            parts = [self._computed([row], self.corpus.batch([row])) for row in rows]
+            return States(*(torch.cat([getattr(part, name) for part in parts]) for name in ("aux", "last", "greedy")))
+        aux, last = self.read(rows, batch) if self.read else self.target.states(batch)
+        kind = self.target.embedding.dtype  # files hold bf16
+        return States(aux.to(kind), last.to(kind), self.target.greedy(last.to(kind)))

@@ -14,6 +14,9 @@ from vigil.preflight.model_config import architectures
 from vigil.preflight.placing import placed, title
 from vigil.preflight.seen_models import ModelSeen
 
+NO_SPECULATORS = (0, 9, 2)
+"""vLLM up to this release knows no config of speculators; of those between it and 0.10.2 it was not looked up."""
+
 
 def check_eagle3(
     command: Command, model: ModelSeen, draft: Draft, target: ModelSeen | None, version: str | None
@@ -33,20 +36,36 @@ def check_eagle3(
 
 
 def _entry(command: Command, model: ModelSeen, draft: Draft, version: str | None) -> Iterator[Finding]:
-    """Find a config that SGLang cannot take: the form of speculators, or another class's name."""
-    if command.engine != "sglang":
-        return
+    """Find a config that an engine cannot take: the form of speculators, or to SGLang another class's name."""
     if draft.speculators:
+        yield from _of_speculators(command, model, version)
+    elif command.engine == "sglang":
+        yield from _of_another_class(command, model, draft, version)
+
+
+def _of_speculators(command: Command, model: ModelSeen, version: str | None) -> Iterator[Finding]:
+    text = f"{model.given} has the config of the speculators library, which {title(command, version)} does not read"
+    if command.engine == "sglang":
         yield Finding(
             code="DRAFT001",
             severity=Severity.FATAL,
-            text=f"{model.given} has the config of the speculators library, which SGLang does not read: "
-            "what it needs stands in transformer_layer_config.",
+            text=f"{text}: what it needs stands in transformer_layer_config.",
             advice="`vigil draft convert --to sglang` writes a flat config.json: that part, architectures "
             "[LlamaForCausalLMEagle3], draft_vocab_size, and the layer ids less one in eagle_config.",
             seen="SGLang 0.5.23: nothing below srt names `speculators`",
         )
-        return
+    elif () < releases.numbers_of(version) <= NO_SPECULATORS:
+        yield Finding(
+            code="DRAFT001",
+            severity=Severity.FATAL,
+            text=f"{text}.",
+            advice="Take 0.10.2 or a later release, or `vigil draft convert --to vllm`.",
+            seen="vLLM 0.9.2 has no transformers_utils/configs/speculators, 0.10.2 has",
+        )
+
+
+def _of_another_class(command: Command, model: ModelSeen, draft: Draft, version: str | None) -> Iterator[Finding]:
+    """Find a draft whose class is that of a whole model, or none of this release."""
     names = architectures(draft.config)
     known = model.build.known if model.build is not None else None
     wrong = [one for one in names if "eagle3" not in one.lower()]
@@ -61,7 +80,9 @@ def _entry(command: Command, model: ModelSeen, draft: Draft, version: str | None
         severity=Severity.FATAL,
         text=f"{model.given} is an EAGLE-3 draft, and its config.json names {', '.join(names)}, which {what}: "
         f"{title(command, version)} would load that, and end in an error.",
-        advice='In the draft\'s config.json: "architectures": ["LlamaForCausalLMEagle3"].',
+        advice='In the draft\'s config.json: "architectures": ["LlamaForCausalLMEagle3"].'
+        if wrong
+        else "`vigil draft convert --to sglang` writes SGLang's class, and the layers as it counts them.",
         seen="sgl-project/sglang#9135" if wrong else f"SGLang's registry: {releases.span('sglang', names[0])}",
     )
 

@@ -110,7 +110,7 @@ def _above(config: Config) -> dict[str, Any]:
     """Return what stands above the inner config and counts (vLLM 0.32: configs/speculators/algos.py, update_eagle3)."""
     names = (
         "architectures", "draft_vocab_size", "target_hidden_size", "norm_before_residual", "norm_before_fc", "fc_norm",
-        "norm_output", "eagle_aux_hidden_state_layer_ids", "tie_word_embeddings",
+        "norm_output", "eagle_aux_hidden_state_layer_ids", "tie_word_embeddings", "embed_requires_grad",
     )  # fmt: skip
     return {name: config[name] for name in names if config.get(name) is not None}
 

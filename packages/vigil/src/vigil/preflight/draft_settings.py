@@ -16,7 +16,9 @@ from vigil.preflight.placing import title
 SETTINGS = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output", "attention_bias")
 USUAL_THETA = 10_000
 """What transformers before 5 takes where a config has no rope_theta (LlamaConfig)."""
-# Releases from before transformers 5, by their dates; of those after them it is not said here.
+NO_WINDOW = (0, 9, 2)
+"""vLLM up to this release reads no layer_types; of those between it and 0.10.2 it was not looked up."""
+# What their wheels pin: 0.5.6 transformers 4.57.1 (0.5.10: 5.3.0), 0.13.0 less than 5 (0.16.0 was not looked up).
 OLD_TRANSFORMERS = {"sglang": (0, 5, 6), "vllm": (0, 13, 0)}
 
 
@@ -35,7 +37,7 @@ def check_settings(
         yield from _unsaid(command, draft, reads, name)
         yield from _norm_output(draft, reads, name)
     yield from _passed_over(command, draft, name)
-    yield from _window(command, draft, name)
+    yield from _window(command, draft, version, name)
     yield from _theta(command, draft, version, name)
 
 
@@ -93,20 +95,24 @@ def _passed_over(command: Command, draft: Draft, name: str) -> Iterator[Finding]
             text=f"{draft.given} is {wide} wide, as are its {draft.fed_from} inputs of {into} together: {name} takes them for a "
             "state that has been through fc, passes fc.weight over without a word, and accepts less.",
             advice="Train a draft of another width.",
-            seen="SGLang 0.5.23: llama_eagle3.py, hidden_states.shape[-1] != embeds.shape[-1]",
+            seen="SGLang 0.4.9 to 0.5.23: llama_eagle3.py, hidden_states.shape[-1] != embeds.shape[-1]",
         )
 
 
-def _window(command: Command, draft: Draft, name: str) -> Iterator[Finding]:
-    """Find a draft that was trained to look back so far only, where SGLang lets it look at everything."""
-    flag = "--speculative-draft-window-size"
-    if command.engine == "sglang" and draft.window is not None and command.last(flag) is None:
-        yield _finding(
-            f"{draft.given} was trained with a window of {draft.window} tokens (sliding_window), and {name} does not read "
-            "that: it attends to everything, and in longer texts accepts less.",
-            f"Give {flag} {draft.window} (0.5.12 or later).",
-            "SGLang 0.5.23: llama_eagle3.py takes the window from speculative_draft_window_size alone",
-        )
+def _window(command: Command, draft: Draft, version: str | None, name: str) -> Iterator[Finding]:
+    """Find a draft that was trained to look back so far only, where an engine lets it look at everything."""
+    flag, sglang = "--speculative-draft-window-size", command.engine == "sglang"
+    unread = sglang or () < releases.numbers_of(version) <= NO_WINDOW
+    if draft.window is None or not unread or command.last(flag) is not None:
+        return
+    yield _finding(
+        f"{draft.given} was trained with a window of {draft.window} tokens (sliding_window), and {name} does not read "
+        "that: it attends to everything, and in longer texts accepts less.",
+        f"Give {flag} {draft.window} (0.5.12 or later)." if sglang else "Take 0.10.2 or a later release.",
+        "SGLang 0.5.23: llama_eagle3.py takes the window from speculative_draft_window_size alone"
+        if sglang
+        else "vLLM 0.9.2: llama.py reads no layer_types, 0.10.2 does",
+    )
 
 
 def _theta(command: Command, draft: Draft, version: str | None, name: str) -> Iterator[Finding]:
