@@ -14,6 +14,11 @@ _DIGITS = re.compile(rb"\d+")
 _WRITER = re.compile(rb"^\S+(?= +\| )|\([A-Za-z_]\w*|(?<= )(?:DP|TP|PP)\d+")
 _CHILD = re.compile(rb"(?:\S+ +\| )?\[ {0,4}\d{1,5}\] ")
 """llama-server as a router (2026) passes the lines of each of its children on behind the child's port."""
+_OWN = re.compile(
+    rb"\([A-Za-z]\w* pid=|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: [A-Z]+\d+)*\] "
+    rb"|\b(?:INFO|WARNING|ERROR) \d\d-\d\d |\d+\.\d\d\.\d{3}\.\d{3} [EWID] |(?:Error|Exception): "
+)
+"""A line that an engine wrote itself, or an exception: no supervisor's word."""
 _CLOCK = re.compile(rb"\b(\d\d):(\d\d):(\d\d)\b")
 _CLOCK_BYTES = 80
 _TOGETHER_S = 5
@@ -124,7 +129,7 @@ class Lives:
         self._parent = self._parent or line in self._parents
         if self._parent and _CHILD.match(line):
             return False
-        told = line in self._ends or (self._over and line in self._again)
+        told = line in self._ends or (self._over and line in self._again and not _OWN.search(line))
         begun = not told if self.awaits else self._is_first(line)
         if begun:
             told = self._over = self.awaits = self._parent = False
