@@ -4,7 +4,17 @@ import re
 
 import msgspec
 
-from vigil.diagnosis.reader import HEAD, Chain, both_ends, exception_in, frames_above, read_chains, usage_lines
+from vigil.diagnosis.prefix import read_line, without_carrier
+from vigil.diagnosis.reader import (
+    HEAD,
+    Chain,
+    both_ends,
+    exception_in,
+    frames_above,
+    quoted_lines,
+    read_chains,
+    usage_lines,
+)
 from vigil.diagnosis.rules import Needle, Rule, RuleSet, When, how_to_read, known_rules
 from vigil.diagnosis.stages import SERVING, Stages
 from vigil.diagnosis.text import LogText
@@ -24,6 +34,9 @@ _JUST_BEFORE = 8
 SOON = 20
 """Lines after a failure in which its writer may take it back ("retrying without ...")."""
 _GENERIC = 2
+_IGNORED = "Ignore import error when loading"
+_LONGEST_WORD = 8
+"""Lines of a message that are read on: SGLang quotes the whole text of an import that failed."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,8 +88,11 @@ class Evidence(msgspec.Struct, frozen=True):
 class _Gathering:
     """The candidates of one attempt while they are collected; at most one for each line."""
 
-    def __init__(self, log: LogText, muted: set[int], relays: set[int], spans: dict[int, tuple[int, int]]) -> None:
+    def __init__(
+        self, log: LogText, ready: int, muted: set[int], relays: set[int], spans: dict[int, tuple[int, int]]
+    ) -> None:
         self.log = log
+        self.ready = ready
         self.muted = muted
         self.relays = relays
         self.spans = spans
@@ -114,6 +130,10 @@ class _Gathering:
             return False
         if when.after and not self._above(needle, index):
             return False
+        if when.then:
+            told = log.first_after(when.then, index)
+            if told is None or log.apart(index, told) > SOON:
+                return False
         if when.unless:
             denial = log.first_after(when.unless, index)
             if denial is not None and log.apart(index, denial) <= SOON:
@@ -134,7 +154,7 @@ class _Gathering:
     def _stage(self, index: int) -> str:
         """Return the stage in which a line came, found once for all needles."""
         if index not in self.stage_of:
-            self.stage_of[index] = self.stages.at(index, self._frames(index))
+            self.stage_of[index] = _stage_at(self.stages, self.ready, index, self._frames(index))
         return self.stage_of[index]
 
     def _frames(self, index: int) -> str:
@@ -200,10 +220,10 @@ def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
     chains = read_chains(log, marks.ready)
     relays = log.find_any(how_to_read().relays)
     muted = log.find_any(how_to_read().harmless) | usage_lines(log) | {i for chain in chains for i in chain.inside}
-    muted |= _told_aborts(log)
+    muted |= _told_aborts(log) | quoted_lines(log) | _ignored(log)
     first = {chain.head for chain in chains}
     spans = {raised.index: (chain.head, chain.raised[-1].index) for chain in chains for raised in chain.raised}
-    gathering = _Gathering(log, muted - first, relays, spans)
+    gathering = _Gathering(log, marks.ready, muted - first, relays, spans)
     for needle in rules.needles:
         if needle.suits(engine):
             gathering.search(needle)
@@ -231,7 +251,9 @@ def find_error_line(log: LogText, evidence: Evidence) -> Candidate | None:
             continue  # what a traceback quotes, where its end was not kept
         called_error = line.level == "E" or (not line.level and _ERROR_FIRST.match(line.body))
         if called_error and marks.ready < index < marks.stopped:
-            return _in_stage(Candidate(index=index, rule=known_rules()["ERR000"]), evidence.stages.at(index))
+            return _in_stage(
+                Candidate(index=index, rule=known_rules()["ERR000"]), _stage_at(evidence.stages, marks.ready, index)
+            )
     return None
 
 
@@ -241,8 +263,27 @@ def find_cut_traceback(log: LogText, evidence: Evidence) -> Candidate | None:
     for index in log.find(HEAD):
         if marks.ready < index < marks.stopped and index not in evidence.muted and not _only_told(log, index):
             below = "\n".join(log.read(i).body for i in range(index, min(index + _MOST_BELOW, len(log))))
-            return _in_stage(Candidate(index=index, rule=known_rules()["EXC000"]), stages.at(index, below))
+            return _in_stage(
+                Candidate(index=index, rule=known_rules()["EXC000"]), _stage_at(stages, marks.ready, index, below)
+            )
     return None
+
+
+def _ignored(log: LogText) -> set[int]:
+    """Return what follows SGLang's words on an import that it does without: the rest of their text."""
+    found: set[int] = set()
+    for first in log.find(_IGNORED):
+        for index in range(first + 1, min(first + _LONGEST_WORD, len(log))):
+            line = read_line(without_carrier(log.texts[index]))
+            if line.prefixed or not line.body.strip() or HEAD in line.body or log.apart(first, index) != index - first:
+                break
+            found.add(index)
+    return found
+
+
+def _stage_at(stages: Stages, ready: int, index: int, frames: str = "") -> str:
+    """Return the stage of a line: behind an engine's own word that it serves it serves."""
+    return SERVING if 0 <= ready < index else stages.at(index, frames)
 
 
 def _in_stage(candidate: Candidate, stage: str) -> Candidate:

@@ -26,6 +26,10 @@ IMPATIENT = (
     "upstream timed out",  # nginx
     "Read timed out",  # whoever asks with Python
     "receive health check response for replica",
+    "found to be unhealthy",  # autoheal
+    "reason: Layer7 timeout",  # HAProxy
+    "arked unhealthy",  # load balancers
+    "marking it as unhealthy",
 )
 DIED = ("Engine core proc EngineCore", "MQLLMEngine is already dead")
 """A parent's word that its engine is gone, which may be all that is said of it."""
@@ -40,6 +44,7 @@ _GENERATES = re.compile(r'GET /health_generate\S*(?: HTTP/[\d.]+")? 50[0-9]\b')
 """SGLang's health call that asks the engine for a token."""
 _PROBES = re.compile(
     r"/(?:health\w*|ping|v1/models|ready)\b|[Ll]iveness|[Rr]eadiness|[Ss]tartup|[Hh]ealth check|ontainer \S{1,80} is unhealthy"
+    r"|found to be unhealthy|Layer7 timeout|arked unhealthy|as unhealthy"
 )
 
 

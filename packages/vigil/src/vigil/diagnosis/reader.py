@@ -15,18 +15,20 @@ from vigil.diagnosis.text import LogText
 
 HEAD = "Traceback (most recent call last):"
 CHAINED = ("The above exception was the direct cause of", "During handling of the above exception")
-FRAME = '  File "'
+FRAME = 'File "'
 USAGES = ("[-h]", "usage: vllm", "usage: sglang", "usage: llama", "Usage: trtllm", "usage: transformers")
 """What the first line of a usage text holds; "usage:" alone stands in every decode line of SGLang."""
 _EXCEPTION = re.compile(r"(?P<name>(?:[A-Za-z_]\w*\.)+\w+|[A-Z]\w*)(?:: ?(?P<message>.*)|:?$)", re.ASCII)
 _NOT_AN_EXCEPTION = frozenset({"Killed", "Aborted", "Terminated", "Command", "Output", "Error", "Note", "Exception"})
-_FRAME = re.compile(r' +File "(?P<file>[^"]+)", line \d+(?:, in (?P<function>\S+))?')
+_FRAME = re.compile(r' *File "(?P<file>[^"]+)", line \d+(?:, in (?P<function>\S+))?')
 _USAGE = re.compile(r"(?:\x20{0,2})usage: \S", re.IGNORECASE)
 LONGEST = 400
 """Lines after which a traceback without an end is given up."""
 _MOST_HEADS = 40
 """Tracebacks that are read: the first, and those before the end. What a server prints must not make this slow."""
 _NEAR_FRAMES = 40
+_BARE = 'File "'
+"""How a frame begins where what carried the log took the indentation away, as forms on the web do."""
 _CHAIN_GAP = 8
 """Lines of a long message between an exception and the words that chain it to the next."""
 
@@ -92,6 +94,25 @@ def usage_lines(log: LogText) -> set[int]:
     return found
 
 
+def quoted_lines(log: LogText) -> set[int]:
+    """Return the lines of frames without their indentation, and of the source that each quotes."""
+    return {at for index in log.find(FRAME) for at in (index, index + 1) if at < len(log) and _is_bare(log, at)}
+
+
+def _is_bare(log: LogText, index: int) -> bool:
+    """Whether a line is a frame without its indentation, or the source right below one."""
+    if _is_frame(log, index):
+        return True
+    above = index - 1
+    quotes = above >= 0 and log.apart(above, index) == 1 and _is_frame(log, above)
+    return quotes and HEAD not in log.texts[index] and exception_in(log.read(index).body) is None
+
+
+def _is_frame(log: LogText, index: int) -> bool:
+    body = log.read(index).body
+    return body.startswith(_BARE) and _FRAME.match(body) is not None
+
+
 def _following(log: LogText, head: int) -> Iterator[tuple[int, Read]]:
     """Yield the lines that continue what line `head` began, whatever other processes print in between."""
     first = log.read(head)
@@ -131,7 +152,8 @@ def frames_above(log: LogText, index: int, head: int | None) -> list[str]:
     """Return the lines of the traceback that line `index` ends, as far as they are kept; without a head, what is near."""
     first = head if head is not None else max(0, index - _NEAR_FRAMES)
     near = range(index - 1, first - 1, -1)
-    return [log.read(i).body for i in near if log.apart(i, index) <= LONGEST and log.read(i).body[:1] == " "]
+    close = (i for i in near if log.apart(i, index) <= LONGEST)
+    return [log.read(i).body for i in close if log.read(i).body[:1] == " " or _is_bare(log, i)]
 
 
 def exception_in(body: str) -> re.Match[str] | None:

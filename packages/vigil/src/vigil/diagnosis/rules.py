@@ -45,10 +45,10 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Conditions, all of which must hold: `stage`, the attempt was in one of these when the line came; `after`, one of
     these texts stands in an earlier line, of which one matches `above`; `unless`, none of these stands in a line soon
-    after; `frame`, a pattern that a line of the traceback above matches. `weak`: the line says what failed, and another
-    one near it may say why. It counts, too, `quiet` where its writer only warned, `relayed` in a relay's words,
-    `lasting` in a server that came up all the same; `repeated` only where the start before ended so, too, and neither
-    served. `back`: the line to point at is the last one above that holds one of these texts.
+    after; `then`, one of these does; `frame`, a pattern that a line of the traceback above matches. `weak`: the line
+    says what failed, and another one near it may say why. It counts, too, `quiet` where its writer only warned,
+    `relayed` in a relay's words, `lasting` in a server that came up all the same; `repeated` only where the start
+    before ended so, too, and neither served. `back`: the line to point at is the last one above that holds one of these texts.
     """
 
     text: str
@@ -59,6 +59,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     stage: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+    then: tuple[str, ...] = ()
     above: str | None = None
     frame: str | None = None
     weak: bool = False
@@ -72,7 +73,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def conditions(self) -> int:
         """How many conditions there are besides the text: what asks for more is asked first."""
-        return sum(map(bool, (self.stage, self.after, self.above, self.frame, self.unless, self.pattern)))
+        return sum(map(bool, (self.stage, self.after, self.above, self.frame, self.unless, self.then, self.pattern)))
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -228,7 +229,13 @@ class RuleSet:
         return frozenset(
             text
             for needle in self.needles
-            for text in (needle.when.text, *needle.when.after, *needle.when.unless, *needle.when.back)
+            for text in (
+                needle.when.text,
+                *needle.when.after,
+                *needle.when.unless,
+                *needle.when.then,
+                *needle.when.back,
+            )
         )
 
 

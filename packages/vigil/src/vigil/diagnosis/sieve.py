@@ -69,7 +69,8 @@ class Sieve:
     def take(self, block: bytes) -> None:
         """Look at the lines of a block (see `Blocks`)."""
         if not self._offset and not self._data:
-            self._lives.open(_text(block, 0, _line_end(block, 0)))
+            first = _line_end(block, 0)
+            self._lives.open(_text(block, 0, first), _text(block, first, _line_end(block, first)))
         before = self._leave()
         self._data, self._offset = before + block, self._offset + len(self._data) - len(before)
         self._at = self._new = len(before)
@@ -147,7 +148,7 @@ class Sieve:
     def _look(self, end: int, *, wanted: bool) -> None:
         """Look at the line from here to `end`; `wanted`: it holds something."""
         line = _text(self._data, self._at, end)
-        if (self._lives.awaits or self._turns_on(line, wanted=wanted)) and self._lives.see(line):
+        if (self._lives.awaits or self._turns_on(line, wanted=wanted)) and self._lives.see(line, self._before()):
             self._end()
             self._begin()
         position = self._offset + self._at
@@ -218,6 +219,10 @@ class Sieve:
             return False
         self._shapes[shape] = seen + 1
         return seen < ALIKE
+
+    def _before(self) -> bytes:
+        """Return the line right before the present one."""
+        return _text(self._data, _line_begin(self._data, max(self._at - 1, 0)), self._at) if self._at else b""
 
     def _keep_before(self) -> None:
         """Keep the lines before this one, as far as they belong to this life."""

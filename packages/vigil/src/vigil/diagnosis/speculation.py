@@ -23,8 +23,11 @@ ASKED = (
     *_COMMANDS,
 )
 FAILED = ("failed to initialize speculative decoding context",)
-REFUSED = ("speculative decoding not supported by this context",)
-"""llama-server (2026) says it of every context that cannot be cut back, whether somebody asked for speculation or not."""
+REFUSED = (
+    "speculative decoding not supported by this context",
+    "no implementations specified for speculative decoding",
+)
+"""llama-server (2026) says it of contexts that nobody asked to speculate, too."""
 WORKED = ("Decode batch", "Avg generation throughput:", "eval time =", "launch_slot_")
 ANSWERED = ("stop processing", "launch_slot_", "all slots are idle")
 """llama-server tells of acceptance behind the times, and then of the end of the answer."""
@@ -52,6 +55,8 @@ _MODEL = re.compile(
 )
 _MOST_STEPS = 8
 _WISH = re.compile(r"speculat|eagle|medusa|draft|[-_/']mtp\b", re.IGNORECASE)
+_UNSET = re.compile(r"\b\w+(?:=|'?: )(?:None|False)\b")
+"""vLLM to 0.8 prints all its arguments, with those that nobody gave."""
 _VLLM_CONFIG = re.compile(r"speculative_config=(?P<value>None|\w)")
 
 
@@ -87,7 +92,7 @@ def _vllm_off(log: LogText, accepted: Sequence[int]) -> Sight | None:
     served = [i for i in flowed if i > engine[0]]
     if engine[1]["value"] == "None":
         asked = [i for i in log.find_any(("non-default args:", "args: Namespace(")) if i < engine[0]]
-        wish = any(_WISH.search(log.lines[i].text.partition("args:")[2]) for i in asked)
+        wish = any(_WISH.search(_UNSET.sub("", log.lines[i].text.partition("args:")[2])) for i in asked)
         return (
             Sight(OFF, engine[0], "the engine's configuration says speculative_config=None")
             if wish and served

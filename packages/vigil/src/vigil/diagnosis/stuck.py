@@ -69,7 +69,7 @@ def find_stuck(lines: Sequence[Line], log: LogText, table: EngineTable | None) -
     return Stuck(
         phase=phase,
         line=lines[last].number,
-        text=log.texts[last].strip(),
+        text=log.shown[last].strip(),
         kind=kind,
         advice=advice or how_to_read().waiting.get(kind, ""),
     )

@@ -30,8 +30,9 @@ def tell(log: LogText, choice: Choice, setting: Setting) -> Cause:
     candidate, rule = choice.candidate, choice.candidate.rule
     index = candidate.line
     line = log.lines[index] if index >= 0 else None
-    text = log.texts[index] if line is not None else choice.words
-    known = f"{text} at {candidate.where}" if rule.generic and candidate.where else text
+    text = log.shown[index] if line is not None else choice.words
+    said = log.texts[index] if line is not None else text
+    known = f"{said} at {candidate.where}" if rule.generic and candidate.where else said
     return Cause(
         code=rule.code,
         kind=candidate.kind or rule.kind,
@@ -66,7 +67,7 @@ def _around(log: LogText, index: int) -> tuple[tuple[int, str], ...]:
     """Return the lines around `index`; before the end of the log where the cause has no line of its own."""
     middle = index if index >= 0 else len(log)
     shown = range(max(0, middle - AROUND), min(len(log), middle + AROUND + 1))
-    return tuple((log.lines[i].number, log.texts[i]) for i in shown)
+    return tuple((log.lines[i].number, log.shown[i]) for i in shown)
 
 
 def _advice(candidate: Candidate, setting: Setting) -> str:

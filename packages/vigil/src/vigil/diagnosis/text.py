@@ -6,6 +6,7 @@ Many literals are looked for at once, and a line is taken apart only when it is 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
+from vigil.diagnosis.carrier import without_carriers
 from vigil.diagnosis.fingerprint import without_colours
 from vigil.diagnosis.literals import Literals
 from vigil.diagnosis.prefix import Read, read_line
@@ -16,14 +17,15 @@ LONGEST_LINE = 1000
 
 
 class LogText:
-    """The lines, numbered from 0 here; a line is read (prefix, body) at most once.
+    """The lines, numbered from 0 here; a line is read (prefix, body) at most once. `shown`: with what carried them.
 
     The lines may be some of a log only: what is near another line is told by `Line.number`, never by the index.
     """
 
     def __init__(self, lines: Sequence[Line], literals: Literals) -> None:
         self.lines = lines
-        self.texts = [_plain(line.text) for line in lines]
+        self.shown = [_plain(line.text) for line in lines]
+        self.texts = without_carriers(self.shown)
         self._read: dict[int, Read] = {}
         self._found = literals.find(self.texts)
 

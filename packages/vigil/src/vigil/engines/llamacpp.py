@@ -46,7 +46,7 @@ TABLE = EngineTable(
     # One of the two is printed once a life: the first from early 2026 on, the second before. "initializing ..." is
     # newer.
     banners=("common_params_print_info: verbosity", "build: ", "main: loading model"),
-    banner_pattern=r"common_params_print_info: verbosity = \d|^build: \d+ \(",
+    banner_pattern=r"common_params_print_info: verbosity = \d|(?:^|[\s>:])build: \d+ \([0-9a-f]+\)",
     signs=_SIGNS,
     ready_lines=LLAMACPP,
     alive_lines=("print_timing:", "eval time ="),
