@@ -14,6 +14,7 @@ from torch import distributed
 
 from vigil.errors import UsageError, VigilError
 from vigil_draft.data import prepared
+from vigil_draft.formats.provenance import SCHEMA
 from vigil_draft.learn import checkpoint, folder
 from vigil_draft.learn.draft import Draft
 from vigil_draft.learn.order import Plan, rate, rows_of, steps_per_epoch
@@ -122,7 +123,9 @@ class Training:
         from vigil_draft import __version__  # noqa: PLC0415
 
         return {
-            "made_by": f"vigil-draft {__version__}",
+            "schema": SCHEMA,
+            "made_by": "vigil draft train",
+            "version": __version__,
             "target": self.plan.target,
             "command": sys.argv,
             "plan": self.plan.facts(),
