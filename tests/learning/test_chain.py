@@ -125,7 +125,10 @@ def test_a_training_that_is_killed_goes_on_bit_for_bit(toy: Path, tmp_path: Path
         child.send_signal(signal.SIGKILL)
         child.wait()
     assert "goes on after step" in run(asked).stderr
-    one, other = load_file(whole / "training/checkpoint.safetensors"), load_file(broken / "training/checkpoint.safetensors")
+    one, other = (
+        load_file(whole / "training/checkpoint.safetensors"),
+        load_file(broken / "training/checkpoint.safetensors"),
+    )
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert (whole / "model.safetensors").read_bytes() == (broken / "model.safetensors").read_bytes()
 
