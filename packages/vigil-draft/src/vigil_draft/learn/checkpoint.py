@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vigil_draft.learn.draft import Draft
 
 FILE = "training/checkpoint.safetensors"
-"""In a folder of its own: vLLM and SGLang load every *.safetensors that lies beside a draft's config (vLLM 0.32 then refuses it)."""
+"""In a folder of its own: vLLM 0.32 and SGLang load every *.safetensors beside a draft's config (vLLM refuses this one)."""
 
 
 class Reached(NamedTuple):
