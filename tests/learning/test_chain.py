@@ -113,19 +113,22 @@ def test_a_training_that_is_killed_goes_on_bit_for_bit(toy: Path, tmp_path: Path
             asked, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"}
         )
         before = (
-            (broken / "checkpoint.safetensors").stat().st_mtime_ns
-            if (broken / "checkpoint.safetensors").exists()
+            (broken / "training/checkpoint.safetensors").stat().st_mtime_ns
+            if (broken / "training/checkpoint.safetensors").exists()
             else 0
         )
         while child.poll() is None and not (
-            (broken / "checkpoint.safetensors").exists()
-            and (broken / "checkpoint.safetensors").stat().st_mtime_ns != before
+            (broken / "training/checkpoint.safetensors").exists()
+            and (broken / "training/checkpoint.safetensors").stat().st_mtime_ns != before
         ):
             time.sleep(0.005)
         child.send_signal(signal.SIGKILL)
         child.wait()
     assert "goes on after step" in run(asked).stderr
-    one, other = load_file(whole / "checkpoint.safetensors"), load_file(broken / "checkpoint.safetensors")
+    one, other = (
+        load_file(whole / "training/checkpoint.safetensors"),
+        load_file(broken / "training/checkpoint.safetensors"),
+    )
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert (whole / "model.safetensors").read_bytes() == (broken / "model.safetensors").read_bytes()
 

@@ -16,7 +16,8 @@ from vigil_draft.data.prepared import write_whole
 if TYPE_CHECKING:
     from vigil_draft.learn.draft import Draft
 
-FILE = "checkpoint.safetensors"
+FILE = "training/checkpoint.safetensors"
+"""In a folder of its own: vLLM 0.32 and SGLang load every *.safetensors beside a draft's config (vLLM refuses this one)."""
 
 
 class Reached(NamedTuple):
@@ -37,7 +38,7 @@ def write(
             tensors[f"{moment}/{name}"] = optimizer.state[weight][moment].cpu()
     tensors["vocabulary"] = draft.vocabulary.cpu()
     about = {"step": str(reached.step), "seconds": repr(reached.seconds), "facts": json.dumps(facts)}
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).parent.mkdir(parents=True, exist_ok=True)
     write_whole(folder / FILE, save(tensors, metadata=about))
 
 
