@@ -8,6 +8,8 @@ import pytest
 from real_runs import ENGINES, ROOT, Site
 
 from vigil_draft.data.prepared import read, read_manifest
+from vigil_draft_smollm2 import DRAFT, ESTIMATE
+from vigil_draft_smollm2 import PROMPTS as HELD_OUT
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200), pytest.mark.xdist_group("heavy")]
 HOME = ENGINES / "vllm"
@@ -65,3 +67,17 @@ def test_a_random_draft_is_broken_in_vllm(site: Site, hf_model: Path, tmp_path: 
     assert 1.0 <= found["live"]["value"] < 1.05
     assert found["reasons"]
     assert found["version"]
+
+
+def test_the_kept_draft_does_in_vllm_what_its_estimate_promises(site: Site, hf_model: Path) -> None:
+    wanted = ("--target", str(hf_model), "--engine", "vllm", "--program", f"{HOME}/bin/vllm serve", *ENV)
+
+    done = site(
+        "draft", "verify", str(DRAFT), *wanted, "--prompts", str(HELD_OUT), "--promised", str(ESTIMATE), "--most", "24",
+        "--max-tokens", "160", "--json", "--", *FLAGS,
+    )  # fmt: skip
+
+    assert done.rc == 0, done.err + done.out
+    found = json.loads(done.out)
+    assert (found["word"], found["answers"]) == ("ok", 24)
+    assert found["live"]["value"] > 2.3  # 2.77 is promised; 24 answers know it within a tenth
