@@ -19,6 +19,7 @@ from generators import (  # noqa: E402
     checks,
     commands,
     comparisons,
+    drafts,
     facts,
     layers,
     library,
@@ -30,7 +31,7 @@ from generators import (  # noqa: E402
 )
 
 WHOLE = (verdicts, rules, tables, commands, library, lists, results)
-PARTIAL = (changes, checks, comparisons, facts, layers)
+PARTIAL = (changes, checks, comparisons, drafts, facts, layers)
 OWNED = ("verdicts/*.md", "rules/*.md")
 
 

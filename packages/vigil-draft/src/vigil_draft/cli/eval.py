@@ -7,11 +7,11 @@ import typer
 
 
 def command(
-    draft: Annotated[Path, typer.Argument(help="Folder of the draft.", exists=True, file_okay=False)],
+    draft: Annotated[Path, typer.Argument(help="Folder of the draft.")],
     target: Annotated[str, typer.Option(help="The target: a folder, or a name that transformers knows.")],
     data: Annotated[
         Path,
-        typer.Option(help="Folder of prepared data that the draft was not trained on.", exists=True, file_okay=False),
+        typer.Option(help="Folder of prepared data that the draft was not trained on."),
     ],
     k: Annotated[int, typer.Option("--k", help="Longest chain.", min=1, max=16)] = 7,
     length: Annotated[int, typer.Option(help="Tokens of a row; longer documents are cut.")] = 2048,
@@ -21,7 +21,9 @@ def command(
     import json
 
     from vigil_draft.cli.torch_needed import torch_needed
+    from vigil_draft.data.prepared import read_manifest
 
+    read_manifest(data)  # refused before seconds are spent on torch and the target
     torch_needed()
     from vigil_draft.evaluate.report import evaluate, told
 

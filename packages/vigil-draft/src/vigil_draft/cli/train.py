@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-DATA = typer.Option(help="Folder of prepared data (vigil draft prepare).", exists=True, file_okay=False)
+DATA = typer.Option(help="Folder of prepared data (vigil draft prepare).")
 
 
 def command(
@@ -47,7 +47,9 @@ def command(
     import json
 
     from vigil_draft.cli.torch_needed import torch_needed
+    from vigil_draft.data.prepared import read_manifest
 
+    read_manifest(data)  # refused before seconds are spent on torch and the target
     torch_needed()
     from vigil_draft.learn.launch import launch
     from vigil_draft.learn.order import Plan

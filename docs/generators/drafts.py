@@ -1,0 +1,54 @@
+"""The figures of the draft that is kept in the repository, from the files that its making left beside it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from generators.markdown import prose, table
+
+MADE = Path(__file__).parents[2] / "packages" / "vigil-draft-smollm2" / "src" / "vigil_draft_smollm2" / "made"
+EVERY = 6
+"""Of the lines of the record, written each ten seconds, one in so many is shown."""
+
+
+def parts() -> dict[str, dict[str, str]]:
+    """Return the made parts of the pages."""
+    return {"drafts.md": {"estimate": estimate(), "course": course()}}
+
+
+def estimate() -> str:
+    """Return the estimate on held-out documents for each k, and what a server did."""
+    found, live = _read("eval.json"), _read("live.json")
+    rows = []
+    for k, both in found["acceptance_length"].items():
+        walk, mean = both["served"], both["all_positions"]
+        seen = f"{live['acceptance_length']:.2f} ({live['low']:.2f} to {live['high']:.2f})" if k == "3" else ""
+        rows.append([
+            k, f"{walk['with_bonus']:.2f} ({walk['low']:.2f} to {walk['high']:.2f})", f"{walk['without_bonus']:.2f}",
+            f"{mean['with_bonus']:.2f}", f"{found['joint'][int(k) - 1]:.3f}", seen,
+        ])  # fmt: skip
+    head = [
+        "k", "as engines report it", "without the bonus token", "over all positions", "k in a row right",
+        "live in SGLang",
+    ]  # fmt: skip
+    return table(head, rows)
+
+
+def course() -> str:
+    """Return how the training went, a minute a line."""
+    lines = [json.loads(line) for line in (MADE / "record.jsonl").read_text("utf-8").splitlines()]
+    rows = [
+        [
+            f"{one['seconds']:.0f} s", str(one["step"]), f"{one['tokens_per_s']:,}", f"{one['loss']:.2f}",
+            prose(" ".join(f"{each:.3f}" for each in one["accuracy"])), f"{one['acceptance_length_k3']:.2f}",
+            f"{one['peak_gib']:.1f}",
+        ]
+        for one in [lines[0], *lines[EVERY - 1 :: EVERY], *([] if len(lines) % EVERY == 0 else [lines[-1]])]
+    ]  # fmt: skip
+    head = ["after", "steps", "tokens/s", "loss", "accuracy of each step", "acceptance length, k 3", "peak GiB"]
+    return table(head, rows)
+
+
+def _read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((MADE / name).read_text("utf-8"))
+    return found
