@@ -24,7 +24,7 @@ from vigil_draft.data import prepared
 from vigil_draft.processes import device_of, fail, orphaned, run_all
 from vigil_draft.states import files
 from vigil_draft.states.batch import Corpus
-from vigil_draft.states.target import Target
+from vigil_draft.states.target import Target, default_boundaries, shape_of
 
 TOKENS_AT_ONCE = {"cuda": 32768, "cpu": 2048}
 SPARE = 64 << 20
@@ -45,31 +45,28 @@ class Asked:
     boundaries: tuple[int, ...] | None = None
 
 
-def extract(asked: Asked) -> dict[str, Any]:
-    """Extract what is not there yet; return the manifest."""
-    Path(asked.out).mkdir(parents=True, exist_ok=True)
-    if asked.nproc == 1:
-        work(asked, 0)
-    else:
-        run_all(__name__, json.dumps(asdict(asked)), asked.nproc)
-    return files.read_manifest(Path(asked.out))
+def extract(asked: Asked, free: int | None = None) -> dict[str, Any]:
+    """Extract what is not there yet, on a disk with so many free bytes (else it is asked); return the manifest."""
+    out = Path(asked.out)
+    out.mkdir(parents=True, exist_ok=True)
+    left = _plan(asked, shutil.disk_usage(out).free if free is None else free)
+    if left and asked.nproc == 1:
+        work(asked, left, 0)
+    elif left:
+        run_all(__name__, json.dumps({"asked": asdict(asked), "left": left}), asked.nproc)
+    return files.read_manifest(out)
 
 
-def work(asked: Asked, rank: int) -> None:
-    """Be one process of it: every nproc-th shard."""
+def work(asked: Asked, left: list[int], rank: int) -> None:
+    """Be one process of it: every nproc-th of the shards that were left when it began, the same list for all."""
     device, out = device_of(rank, asked.nproc), Path(asked.out)
     docs = prepared.read(Path(asked.data))
     target = Target(asked.target, device, torch.bfloat16 if device.type == "cuda" else torch.float32, asked.boundaries)
-    shards = -(-len(docs) // asked.shard)
-    left = [shard for shard in range(shards) if not files.finished(out, shard)]
-    corpora = {shard: _corpus(docs, asked, shard) for shard in left}
-    if rank == 0:
-        _plan(asked, target, docs, shards, corpora)
     began = time.monotonic()
     mine = left[rank :: asked.nproc]
     for done, shard in enumerate(mine, start=1):
         try:
-            extract_shard(target, corpora[shard], out, shard, shard * asked.shard)
+            extract_shard(target, _corpus(docs, asked, shard), out, shard, shard * asked.shard)
         except OSError as error:
             raise VigilError(f"{out}: {error.strerror}: finished shards are kept, the same command goes on") from None
         if orphaned():
@@ -83,17 +80,24 @@ def work(asked: Asked, rank: int) -> None:
             )
 
 
-def _corpus(docs: prepared.Documents, asked: Asked, shard: int) -> Corpus:
+def _corpus(docs: prepared.Documents, asked: Asked, shard: int) -> Corpus | None:
+    """Return the documents of a shard, None where none of them has a token that counts."""
     first, end = shard * asked.shard, min((shard + 1) * asked.shard, len(docs))
     base, upto = docs.starts[first], docs.starts[end]
     starts = docs.starts[first : end + 1]
     for place in range(len(starts)):
         starts[place] -= base
-    return Corpus(prepared.Documents(docs.token_ids[base:upto], docs.loss_mask[base:upto], starts), asked.length, 0)
+    try:
+        return Corpus(prepared.Documents(docs.token_ids[base:upto], docs.loss_mask[base:upto], starts), asked.length, 0)
+    except UsageError:
+        return None
 
 
-def extract_shard(target: Target, corpus: Corpus, out: Path, shard: int, first: int) -> None:
+def extract_shard(target: Target, corpus: Corpus | None, out: Path, shard: int, first: int) -> None:
     """Write the files of a shard whose first document has this number, and its record."""
+    if corpus is None:
+        files.finish_shard(out, shard, [])
+        return
     at_once = max(1, TOKENS_AT_ONCE[target.device.type] // corpus.length)
     entries = []
     for begin in range(0, len(corpus.rows), at_once):
@@ -111,53 +115,55 @@ def extract_shard(target: Target, corpus: Corpus, out: Path, shard: int, first: 
     files.finish_shard(out, shard, entries)
 
 
-def _plan(asked: Asked, target: Target, docs: prepared.Documents, shards: int, corpora: dict[int, Corpus]) -> None:
-    """Say what it will take, refuse where the disk cannot hold it or the folder is another's, and write the manifest."""
+def _plan(asked: Asked, free: int) -> list[int]:
+    """Return the shards that are left, before any process writes; UsageError for another's folder or too small a disk."""
     out = Path(asked.out)
-    lengths = [end - begin for each in corpora.values() for row in each.rows for begin, end in map(each.span, row)]
-    width = target.embedding.shape[1]
-    size = files.size_of(lengths, len(target.boundaries) + 1, width)
-    free = shutil.disk_usage(out).free
+    docs = prepared.read(Path(asked.data))
+    manifest = _manifest(asked, len(docs))
+    begun = _is_there(out, manifest)
+    shards = manifest["shards"]
+    left = [shard for shard in range(shards) if not files.finished(out, shard)]
+    corpora = [corpus for shard in left if (corpus := _corpus(docs, asked, shard))]
+    lengths = [end - begin for each in corpora for row in each.rows for begin, end in map(each.span, row)]
+    size = files.size_of(lengths, len(manifest["boundaries"]) + 1, manifest["hidden_size"])
     if size + SPARE > free:
         raise UsageError(f"{out}: {size / 1e9:.2f} GB are needed and {free / 1e9:.2f} GB are free")
-    seconds = sum(lengths) / _speed(target, corpora) / asked.nproc if lengths else 0.0
     said = f"{len(lengths)} documents, {sum(lengths)} tokens: {size / 1e9:.3f} GB of {free / 1e9:.0f} GB free"
-    said += f", about {seconds / 60:.1f} min"
-    print(f"{said}; {shards - len(corpora)} of {shards} shards are there", file=sys.stderr, flush=True)
-    manifest = {
+    print(f"{said}; {shards - len(left)} of {shards} shards are there", file=sys.stderr, flush=True)
+    if not begun:
+        versions = {"vigil_draft": __version__, "torch": torch.__version__}
+        whole = {**manifest, "command": sys.argv, "versions": versions}
+        prepared.write_whole(out / files.MANIFEST, json.dumps(whole, indent=1).encode())
+    return left
+
+
+def _manifest(asked: Asked, documents: int) -> dict[str, Any]:
+    """Return what the manifest says of an extraction, and another call of it must say too."""
+    layers, width = shape_of(asked.target)
+    return {
         "schema": 1,
         "kind": files.KIND,
         "conventions": files.CONVENTIONS,
         "target": asked.target,
         "data_sha256": data_sha256(Path(asked.data)),
-        "boundaries": list(target.boundaries),
+        "boundaries": list(asked.boundaries or default_boundaries(layers)),
         "hidden_size": width,
         "length": asked.length,
-        "documents": len(docs),
+        "documents": documents,
         "documents_of_a_shard": asked.shard,
-        "shards": shards,
+        "shards": -(-documents // asked.shard),
     }
-    path = out / files.MANIFEST
-    if path.exists():
-        was = json.loads(path.read_bytes())
-        differ = [name for name, value in manifest.items() if was.get(name) != value]
-        if differ:
-            raise UsageError(f"{out}: holds another extraction ({', '.join(differ)} differ): give another --out")
-        return
-    versions = {"vigil_draft": __version__, "torch": torch.__version__}
-    prepared.write_whole(path, json.dumps({**manifest, "command": sys.argv, "versions": versions}, indent=1).encode())
 
 
-def _speed(target: Target, corpora: dict[int, Corpus]) -> float:
-    """Return tokens a second of the target, by one batch of the first shard after a first one that warms up."""
-    corpus = next(iter(corpora.values()))
-    rows = list(range(min(len(corpus.rows), max(1, TOKENS_AT_ONCE[target.device.type] // corpus.length))))
-    batch = corpus.batch(rows).to(target.device)
-    for _ in range(2):
-        began = time.monotonic()
-        _, last = target.states(batch)
-        float(last[0, 0])  # waits for the GPU
-    return int((batch.document >= 0).sum()) / (time.monotonic() - began)
+def _is_there(out: Path, manifest: dict[str, Any]) -> bool:
+    """Tell whether this extraction was begun here; UsageError where another was."""
+    if not (out / files.MANIFEST).exists():
+        return False
+    was = files.read_begun(out)
+    differ = [name for name, value in manifest.items() if was.get(name) != value]
+    if differ:
+        raise UsageError(f"{out}: holds another extraction ({', '.join(differ)} differ): give another --out")
+    return True
 
 
 def data_sha256(folder: Path) -> str:
@@ -168,8 +174,9 @@ def data_sha256(folder: Path) -> str:
 
 if __name__ == "__main__":
     given = json.loads(sys.argv[1])
-    given["boundaries"] = tuple(given["boundaries"]) if given["boundaries"] else None
+    said = given["asked"]
+    said["boundaries"] = tuple(said["boundaries"]) if said["boundaries"] else None
     try:
-        work(Asked(**given), int(os.environ["RANK"]))
+        work(Asked(**said), given["left"], int(os.environ["RANK"]))
     except VigilError as error:
         fail(error)

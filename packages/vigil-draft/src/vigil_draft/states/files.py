@@ -67,20 +67,37 @@ def finish_shard(folder: Path, shard: int, entries: list[dict[str, Any]]) -> Non
 def finished(folder: Path, shard: int) -> bool:
     """Tell whether a shard has its record, and its files the sizes in it."""
     try:
-        entries = json.loads(record_of(folder, shard).read_bytes())["files"]
-        return all((folder / entry["file"]).stat().st_size == entry["bytes"] for entry in entries)
-    except (OSError, ValueError, KeyError, TypeError):
+        return all((folder / entry["file"]).stat().st_size == entry["bytes"] for entry in entries_of(folder, shard))
+    except (OSError, UsageError):
         return False
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of extracted states; UsageError where there is none, or a shard is missing."""
+def entries_of(folder: Path, shard: int) -> list[dict[str, Any]]:
+    """Return what a shard's record says of its files; UsageError where it cannot be read."""
+    path = record_of(folder, shard)
+    try:
+        return [
+            {"file": Path(each["file"]).name, "bytes": each["bytes"], "sha256": each["sha256"]}
+            for each in json.loads(path.read_bytes())["files"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UsageError(f"{path}: cannot be read: extract again to go on") from None
+
+
+def read_begun(folder: Path) -> dict[str, Any]:
+    """Return the manifest of an extraction that may have shards left; UsageError where there is none."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError):
         raise UsageError(f"{folder}: no {MANIFEST} that can be read: not extracted states") from None
-    if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
+    if not isinstance(manifest, dict) or manifest.get("kind") != KIND or not isinstance(manifest.get("shards"), int):
         raise UsageError(f"{folder / MANIFEST}: not a manifest of extracted states")
+    return manifest
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of extracted states; UsageError where there is none, or a shard is missing."""
+    manifest = read_begun(folder)
     missing = [n for n in range(manifest["shards"]) if not record_of(folder, n).exists()]
     if missing:
         raise UsageError(
@@ -109,7 +126,7 @@ class FileStates:
             )
         self.unseen: dict[str, str] = {}
         for shard in range(manifest["shards"]):
-            for entry in json.loads(record_of(folder, shard).read_bytes())["files"]:
+            for entry in entries_of(folder, shard):
                 self.unseen[entry["file"]] = entry["sha256"]
 
     def document(self, number: int) -> dict[str, torch.Tensor]:

@@ -133,6 +133,17 @@ def _load(path: str, dtype: torch.dtype) -> Any:
         raise UsageError(f"{path}: cannot be loaded as a target: {str(error).strip().splitlines()[0]}") from None
 
 
+def shape_of(path: str) -> tuple[int, int]:
+    """Return a target's layers and hidden size, from its config alone."""
+    from transformers import AutoConfig  # noqa: PLC0415 - seconds
+
+    try:
+        config = AutoConfig.from_pretrained(path).get_text_config()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be loaded as a target: {str(error).strip().splitlines()[0]}") from None
+    return config.num_hidden_layers, config.hidden_size
+
+
 def folder_of(target: str) -> Path | None:
     """Return the target's folder where it is one, None for a name in a cache."""
     return Path(target) if Path(target).is_dir() else None
