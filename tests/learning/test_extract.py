@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -135,7 +136,9 @@ def test_a_cut_or_missing_file_is_extracted_again(toy: Path, whole: Path, copy: 
     (copy / "hs_40.safetensors").unlink()
     (copy / "shard-00020.json").write_text("{")
     extract(asked(toy, copy))
-    assert "21 of 24 shards are there" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "21 of 24 shards are there" in said
+    assert re.search(r"about \d+\.\d min: \d+ tokens/s a process", said)
     assert content(copy) == content(whole)
 
 

@@ -62,6 +62,8 @@ def work(asked: Asked, left: list[int], rank: int) -> None:
     device, out = device_of(rank, asked.nproc), Path(asked.out)
     docs = prepared.read(Path(asked.data))
     target = Target(asked.target, device, torch.bfloat16 if device.type == "cuda" else torch.float32, asked.boundaries)
+    if rank == 0:
+        _foretell(target, asked, [corpus for shard in left if (corpus := _corpus(docs, asked, shard))])
     began = time.monotonic()
     mine = left[rank :: asked.nproc]
     for done, shard in enumerate(mine, start=1):
@@ -124,7 +126,7 @@ def _plan(asked: Asked, free: int) -> list[int]:
     shards = manifest["shards"]
     left = [shard for shard in range(shards) if not files.finished(out, shard)]
     corpora = [corpus for shard in left if (corpus := _corpus(docs, asked, shard))]
-    lengths = [end - begin for each in corpora for row in each.rows for begin, end in map(each.span, row)]
+    lengths = _lengths(corpora)
     size = files.size_of(lengths, len(manifest["boundaries"]) + 1, manifest["hidden_size"])
     if size + SPARE > free:
         raise UsageError(f"{out}: {size / 1e9:.2f} GB are needed and {free / 1e9:.2f} GB are free")
@@ -164,6 +166,26 @@ def _is_there(out: Path, manifest: dict[str, Any]) -> bool:
     if differ:
         raise UsageError(f"{out}: holds another extraction ({', '.join(differ)} differ): give another --out")
     return True
+
+
+def _lengths(corpora: list[Corpus]) -> list[int]:
+    return [end - begin for each in corpora for row in each.rows for begin, end in map(each.span, row)]
+
+
+def _foretell(target: Target, asked: Asked, corpora: list[Corpus]) -> None:
+    """Say how long it will take, by one batch of the first shard after a first one that warms up."""
+    if not corpora:
+        return
+    corpus = corpora[0]
+    rows = list(range(min(len(corpus.rows), max(1, TOKENS_AT_ONCE[target.device.type] // corpus.length))))
+    batch = corpus.batch(rows).to(target.device)
+    for _ in range(2):
+        began = time.monotonic()
+        _, last = target.states(batch)
+        float(last[0, 0])  # waits for the GPU
+    speed = int((batch.document >= 0).sum()) / (time.monotonic() - began)
+    minutes = sum(_lengths(corpora)) / speed / asked.nproc / 60
+    print(f"about {minutes:.1f} min: {speed:.0f} tokens/s a process", file=sys.stderr, flush=True)
 
 
 def data_sha256(folder: Path) -> str:
