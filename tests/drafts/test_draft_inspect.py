@@ -20,6 +20,7 @@ FORMATS = {
 @pytest.fixture(autouse=True)
 def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "120")  # what is told is wrapped for the terminal
 
 
 def told(draft: make.Draft, folder: Path, target: Path | None = None) -> str:
