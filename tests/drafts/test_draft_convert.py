@@ -10,7 +10,7 @@ import pytest
 
 from drafts import make
 from vigil_draft.convert.convert import FORMATS, convert
-from vigil_draft.convert.plan import Wish
+from vigil_draft.convert.wish import Wish
 from vigil_draft.errors import DraftError, RefusedError
 from vigil_draft.formats.folders import read_folder
 from vigil_draft.formats.names import ours

@@ -15,7 +15,7 @@ import pytest
 
 from drafts import make
 from vigil_draft.convert.convert import convert
-from vigil_draft.convert.plan import Wish
+from vigil_draft.convert.wish import Wish
 from vigil_draft.errors import DraftError, NotADraftError, RefusedError
 from vigil_draft.formats.folders import read_folder
 from vigil_draft.formats.writing import appearing

@@ -35,7 +35,7 @@ def command(
     from vigil.errors import UsageError
     from vigil.screen import json_of, plain, size
     from vigil_draft.convert.convert import FORMATS, convert
-    from vigil_draft.convert.plan import Wish
+    from vigil_draft.convert.wish import Wish
     from vigil_draft.errors import RefusedError
 
     if to not in FORMATS:

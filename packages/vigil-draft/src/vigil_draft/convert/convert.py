@@ -10,7 +10,8 @@ from vigil.preflight.judge_draft import look_at
 from vigil.preflight.seen_models import ModelSeen
 from vigil.screen import hide_in_command, plain
 from vigil_draft import __version__
-from vigil_draft.convert.plan import Plan, Wish, plan
+from vigil_draft.convert.plan import Plan, plan
+from vigil_draft.convert.wish import Wish
 from vigil_draft.errors import NotADraftError
 from vigil_draft.formats import provenance
 from vigil_draft.formats.folders import Stored

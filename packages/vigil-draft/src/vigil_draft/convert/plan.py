@@ -12,6 +12,7 @@ from vigil.preflight.seen_models import ModelSeen
 from vigil.screen import plain
 from vigil_draft.convert.refusals import refusals
 from vigil_draft.convert.taken_over import taken_over
+from vigil_draft.convert.wish import Wish
 from vigil_draft.errors import RefusedError
 from vigil_draft.formats.configs import Asked, config_for
 from vigil_draft.formats.folders import Folder, Stored, read_folder
@@ -22,13 +23,6 @@ from vigil_draft.formats.writing import Source
 from vigil_draft.inspect.inspection import eagle3_in
 
 _NEVER_READ = ("rotary_emb.inv_freq",)
-
-
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wished for: the format, and whether its first layer is named `midlayer`, as servers from before 0.5.12 have it."""
-
-    to: str
-    midlayer: bool = False
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

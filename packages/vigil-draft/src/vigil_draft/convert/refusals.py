@@ -4,8 +4,6 @@ The result is judged as `vigil check` would judge it, before a byte of it is wri
 cannot say.
 """
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from vigil.preflight.draft_kind import Draft
@@ -13,11 +11,9 @@ from vigil.preflight.finding import Severity
 from vigil.preflight.judge_draft import judge_draft
 from vigil.preflight.releases import tables
 from vigil.preflight.seen_models import ModelSeen, TensorSeen
+from vigil_draft.convert.wish import Wish
 from vigil_draft.formats.meaning import Meaning
 from vigil_draft.formats.writing import Source
-
-if TYPE_CHECKING:
-    from vigil_draft.convert.plan import Wish
 
 COUNTED = 3
 """The inputs of fc that vLLM counts where eagle_config has no list."""
@@ -26,7 +22,7 @@ LAST_OF_MIDLAYER = "0.5.10"
 
 
 def refusals(
-    wish: "Wish", result: ModelSeen, tensors: dict[str, Source], draft: Draft, meaning: Meaning
+    wish: Wish, result: ModelSeen, tensors: dict[str, Source], draft: Draft, meaning: Meaning
 ) -> tuple[str, ...]:
     """Return why the result may not be written, one finding a line."""
     seen = {
