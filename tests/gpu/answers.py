@@ -1,8 +1,8 @@
 """Prompts to answers of the target, through SGLang's native /generate with token ids in and out.
 
-answers.py write --prompts FILE... --model DIR --url URL... --out DIR [--seconds N] [--most N]     # DIR/train and
-DIR/heldout answers.py live --data DIR/heldout --url URL --out FILE.json [--most N]                             #
-acceptance length of a server with a draft
+`answers.py write --prompts FILE... --model DIR --url URL... --out DIR [--seconds N] [--most N]` writes DIR/train and DIR/heldout;
+`answers.py live --data DIR/heldout --url URL --out FILE.json [--most N]` measures the acceptance length of a server with a draft;
+`answers.py heldout --prompts FILE... --model DIR --out FILE.jsonl` writes the prompts that `write` trains on none of.
 """
 
 from __future__ import annotations
@@ -88,6 +88,21 @@ def ask_all(
     return found
 
 
+def is_held_out(prompt: list[int]) -> bool:
+    """Return whether a prompt is one of those that are not trained on."""
+    return int.from_bytes(hashlib.sha256(repr(prompt).encode()).digest()[:4], "big") % HELD_OUT == 0
+
+
+def heldout(asked: argparse.Namespace) -> None:
+    """Write the held-out prompts as JSONL, in an order of chance."""
+    conversations = prompts_of(asked.prompts)
+    pairs = zip(conversations, tokens_of(conversations, asked.model), strict=True)
+    kept = [each for each, prompt in pairs if len(prompt) + asked.new <= asked.length and is_held_out(prompt)]
+    random.Random(0).shuffle(kept)
+    asked.out.write_text("".join(json.dumps({"messages": each}) + "\n" for each in kept[: asked.most]))
+    print(f"{len(kept)} of {len(conversations)} prompts are held out")
+
+
 def write(asked: argparse.Namespace) -> None:
     """Write train and held-out data."""
     prompts = tokens_of(prompts_of(asked.prompts), asked.model) if not asked.toy else toy_prompts(asked.toy)
@@ -97,8 +112,7 @@ def write(asked: argparse.Namespace) -> None:
     for prompt, reply in ask_all(asked.url, prompts[: asked.most], asked.new, asked.at_once, asked.seconds):
         said = reply["output_ids"]
         if said:
-            mark = hashlib.sha256(repr(prompt).encode()).digest()
-            side = "heldout" if int.from_bytes(mark[:4], "big") % HELD_OUT == 0 else "train"
+            side = "heldout" if is_held_out(prompt) else "train"
             sides[side].append(([*prompt, *said], [*[False] * len(prompt), *[True] * len(said)]))
     for side, pairs in sides.items():
         folder = asked.out / side
@@ -156,7 +170,7 @@ def live(asked: argparse.Namespace) -> None:
 def main() -> None:
     """Do one of the two."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["write", "live"])
+    parser.add_argument("what", choices=["write", "live", "heldout"])
     parser.add_argument("--prompts", type=Path, nargs="*", default=[])
     parser.add_argument("--model")
     parser.add_argument("--url", nargs="+")
@@ -171,9 +185,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.what == "live":
         asked.url = asked.url[0]
-        live(asked)
-    else:
-        write(asked)
+    {"live": live, "write": write, "heldout": heldout}[asked.what](asked)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,11 @@ LIMIT_S=${LIMIT_S:-555}     # of this call, all together
 ROUNDS=${ROUNDS:-3}
 SECONDS_EACH=${SECONDS_EACH:-4s}
 RANGE=${RANGE:-0.5}           # lengths within 50 % of INPUT and OUTPUT: of one length, requests fall in step and out of it
+ASK=${ASK:---input ${INPUT:-128} --output ${OUTPUT:-128} --range-ratio $RANGE}
+MODEL=${MODEL:-/tmp/big --load-format dummy}    # widen.sh gives a model that answers, and a draft of it
+DRAFT=${DRAFT:-/tmp/draft8}
 LOADS=${LOADS:-1,8,32,64,128,256}
+ARMS_NOW=${ARMS:-off ngram eagle3}
 export XDG_STATE_HOME=$W/state
 left() { echo $((LIMIT_S - SECONDS)); }
 say() { echo "[${SECONDS} s] $*"; }
@@ -42,7 +46,7 @@ elif [ "${REHEARSE:-}" = cpu ]; then # over the real SGLang of tests/real/instal
             "--attention-backend torch_native --disable-overlap-schedule --mem-fraction-static 0.3 --enable-metrics" \
             "--host 127.0.0.1 --port $port $*"
     }
-    CHECK=; ARMS=${ARMS:-off ngram}
+    CHECK=; ARMS_NOW=${ARMS:-off ngram}
 else
     if [ ! -f /tmp/ready.stamp ]; then
         . .gpu/unpack.sh
@@ -52,10 +56,10 @@ else
     fi
     . .gpu/env.sh
     if [ ! -f /tmp/wide.stamp ]; then
-        ( python3 .gpu/mkdraft_wide.py >"$W/draft.log" 2>&1; tail -1 "$W/draft.log" ) &
+        [ "$DRAFT" = /tmp/draft8 ] && ( python3 .gpu/mkdraft_wide.py >"$W/draft.log" 2>&1; tail -1 "$W/draft.log" ) &
         # The n-gram tables are C++ that is compiled at the first start: here, where it costs no arm its patience.
-        ( python3 -c 'from sglang.kernels.ops.speculative.ngram_corpus import get_ngram_corpus_cls as get; get(); print("n-gram tables built")' >"$W/ngram.log" 2>&1; tail -1 "$W/ngram.log" ) &
-        python3 -m compileall -q -j 12 /tmp/site >/dev/null 2>&1
+        [[ " $ARMS_NOW " == *" ngram "* ]] && ( python3 -c 'from sglang.kernels.ops.speculative.ngram_corpus import get_ngram_corpus_cls as get; get(); print("n-gram tables built")' >"$W/ngram.log" 2>&1; tail -1 "$W/ngram.log" ) &
+        [ -f /tmp/compiled.stamp ] || { python3 -m compileall -q -j 12 /tmp/site >/dev/null 2>&1; touch /tmp/compiled.stamp; }
         wait; touch /tmp/wide.stamp
         say "compiled, draft made"
     fi
@@ -65,7 +69,7 @@ else
     vigil_for() { local limit=$1; shift; PATH=/tmp/vsite/bin:$PATH PYTHONPATH=/tmp/vsite:$ROOT/packages/vigil/src timeout --preserve-status -s INT -k 30 "$limit" python3 -m vigil "$@"; }
     server() { # server PORT MORE...; --max-running-requests is left away: compare must set it alike itself
         local port=$1; shift
-        echo python3 -m sglang.launch_server --model-path /tmp/big --load-format dummy --attention-backend fa3 --sampling-backend pytorch \
+        echo python3 -m sglang.launch_server --model-path $MODEL --attention-backend fa3 --sampling-backend pytorch \
             --grammar-backend none --enable-metrics --mem-fraction-static 0.6 --max-total-tokens 300000 --cuda-graph-max-bs-decode 256 \
             --disable-prefill-cuda-graph --host 127.0.0.1 --port "$port" "$@"
     }
@@ -76,7 +80,7 @@ arm() {
     case $1 in
     off) server 31001 ;;
     ngram) server 31002 --speculative-algorithm NGRAM ;;
-    eagle3) server 31003 --speculative-algorithm EAGLE3 --speculative-draft-model-path /tmp/draft8 --speculative-num-steps 3 \
+    eagle3) server 31003 --speculative-algorithm EAGLE3 --speculative-draft-model-path $DRAFT --speculative-num-steps 3 \
         --speculative-eagle-topk 1 --speculative-num-draft-tokens 4 ;;
     esac
 }
@@ -84,11 +88,10 @@ compare() { # compare FOLDER SECONDS OPTIONS... ; temperature 0: above it SGLang
     local folder=$1 limit_s=$2 name; shift 2
     local arms=()
     for name in $ARMS_NOW; do arms+=(--arm "$name=$(arm "$name")"); done
-    vigil_for "$limit_s" compare "${arms[@]}" --env-file "$W/server.env" $CHECK --timeout 4m --input "${INPUT:-128}" --output "${OUTPUT:-128}" --range-ratio "$RANGE" \
+    vigil_for "$limit_s" compare "${arms[@]}" --env-file "$W/server.env" $CHECK --timeout 4m $ASK \
         --seconds "$SECONDS_EACH" --most 30s --out "$folder" "$@" >"$folder.txt" 2>>"$folder.err"
 }
 nvidia-smi --query-gpu=name,driver_version,memory.used,clocks.sm,power.limit --format=csv,noheader
-ARMS_NOW=${ARMS:-off ngram eagle3}
 if [ -z "${REHEARSE:-}" ]; then # where the look ahead is wrong about an arm, it is said, and the arms go on without it
     rm -f "$W/refused"
     for name in $ARMS_NOW; do

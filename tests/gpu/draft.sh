@@ -131,11 +131,12 @@ keep() { # what should survive the machine: at most 8 files of 16 MB
 }
 case ${1:-all} in
 pieces) cp .gpu/*.gguf.part* .gpu/prompts*.jsonl* "$W/" 2>/dev/null; ls -la "$W" ;;
+target) setup ;;
 responses) responses ;;
 train) train ;;
 eval) evaluate ;;
 live) live ;;
 keep) keep ;;
 all) responses && train && evaluate && live; rc=$?; keep; exit $rc ;;
-*) echo "draft.sh pieces|responses|train|eval|live|keep|all"; exit 2 ;;
+*) echo "draft.sh pieces|target|responses|train|eval|live|keep|all"; exit 2 ;;
 esac
