@@ -95,8 +95,9 @@ def main() -> int:
     result = {name: judged(ones, others, given.tie) for name, others in rest}
     for name, row in result.items():
         print(
-            f"{name} against {first}: {row['same']} of {row['answers']} answers the same, {row['near_ties']} part at a near-tie (at most "
-            f"{row['widest_near_tie_nats']} nats), {len(row['elsewhere'])} elsewhere; {row['tokens_compared']} tokens compared"
+            f"{name} against {first}: {row['same']} of {row['answers']} answers the same, {row['near_ties']} part at a near-tie "
+            f"(at most {row['widest_near_tie_nats']} nats), {len(row['elsewhere'])} elsewhere; "
+            f"{row['tokens_compared']} tokens compared"
         )
     if given.out:
         given.out.write_text(json.dumps({"against": first, "tie_nats": given.tie, "rows": result}, indent=1) + "\n")
