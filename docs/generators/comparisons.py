@@ -32,13 +32,17 @@ together, too, and what is left is what a step costs.""",
 
 def parts() -> dict[str, dict[str, str]]:
     """Return the part of the page by its name."""
-    found = [_section(name) for name in TITLES if (FOLDER / f"{name}.json").exists()]
+    found = [
+        f"### {TITLES[name]}\n\n{WORDS[name]}\n\n{section(name, TITLES[name])}"
+        for name in TITLES
+        if (FOLDER / f"{name}.json").exists()
+    ]
     return {"bench.md": {"comparisons": "\n\n".join(found)}}
 
 
-def _section(name: str) -> str:
-    title, words = TITLES[name], WORDS[name]
+def section(name: str, title: str) -> str:
+    """Return what a comparison found, as `vigil report` tells it, and its picture."""
     kept = msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Report)
     told = text_of(report(kept.meta, kept.rows, kept.servers))
     alt = f"{title}: throughput and speed for one user against concurrency, all arms with their intervals"
-    return f"### {title}\n\n{words}\n\n{block(told, 'text')}\n\n![{alt}](pictures/compare-{name}.svg)"
+    return f"{block(told, 'text')}\n\n![{alt}](pictures/compare-{name}.svg)"

@@ -4,16 +4,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+from generators.comparisons import section
 from generators.markdown import prose, table
 
 MADE = Path(__file__).parents[2] / "packages" / "vigil-draft-smollm2" / "src" / "vigil_draft_smollm2" / "made"
+WIDENED = Path(__file__).parents[1] / "results" / "widened.json"
 EVERY = 6
 """Of the lines of the record, written each ten seconds, one in so many is shown."""
 
 
 def parts() -> dict[str, dict[str, str]]:
     """Return the made parts of the pages."""
-    return {"drafts.md": {"estimate": estimate(), "course": course()}}
+    return {"drafts.md": {"estimate": estimate(), "course": course(), "widened": widened()}}
 
 
 def estimate() -> str:
@@ -47,6 +49,26 @@ def course() -> str:
     ]  # fmt: skip
     head = ["after", "steps", "tokens/s", "loss", "accuracy of each step", "acceptance length, k 3", "peak GiB"]
     return table(head, rows)
+
+
+def widened() -> str:
+    """Return how the widened pair answered beside the small one, and what speculation gave on it."""
+    kept = json.loads(WIDENED.read_text("utf-8"))
+    named = {"eagle3": "the wide target with its draft", "small": "the small target"}
+    rows = [
+        [named[name], str(one["answers"]), str(one["same"]), f"{one['near_ties']} (at most {one['widest_near_tie_nats']} nats)",
+         str(len(one["elsewhere"])), f"{one['tokens_compared']:,}"]
+        for name, one in kept["rows"].items()
+    ]  # fmt: skip
+    head = [
+        "held against the wide target",
+        "answers",
+        "the same",
+        "parted at a near-tie",
+        "elsewhere",
+        "tokens compared",
+    ]
+    return f"{table(head, rows)}\n\n{section('wide', 'SGLang on an H200: the widened pair, off and EAGLE-3')}"
 
 
 def _read(name: str) -> dict[str, Any]:

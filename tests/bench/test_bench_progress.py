@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from vigil.bench.folder import Arm, Meta
@@ -84,3 +85,16 @@ def test_a_flag_that_is_not_in_force_is_told() -> None:
     assert not_in_force(told({}, ran_on={"flags": flags})) == [
         "off: --max-running-requests was asked for as 256, in force is 48"
     ]
+
+
+def test_origin_says_how_long_prompts_and_answers_were_where_a_file_and_the_model_decided() -> None:
+    meta = Meta(
+        title="t", arms=(Arm(name="off"),), points=(ONE,), settings=Settings(ignore_eos=False, output_tokens=256)
+    )
+    seen = [
+        msgspec.structs.replace(row(ONE, 1.0), ended=3, input_tokens=each, output_tokens=140.0) for each in (50.0, 62.0)
+    ]
+
+    assert origin(report(meta, seen, {})).startswith(
+        "prompts of 56 tokens on average, answers to their natural end or 256 tokens, 140 on average, 3 rounds"
+    )

@@ -18,7 +18,7 @@ python3 -m venv --without-pip --system-site-packages $W/venv
 printf '%s\n' /tmp/vsite "$ROOT/packages/vigil/src" >"$(echo $W/venv/lib/python3*/site-packages)/vigil.pth"
 mkdir -p $W/engines/sglang/bin $W/engines/models
 mkdir -p $W/stub; echo 'def load_dataset(*_, **__): raise RuntimeError("a stub: no hub is reached from here")' >$W/stub/datasets.py
-printf '#!/bin/sh\nexec env PYTHONPATH='"$W/stub"':/tmp/site SGLANG_IS_FLASHINFER_AVAILABLE=false python3 "$@"\n' >$W/engines/sglang/bin/python
+printf '#!/bin/sh\nexec env %s PYTHONPATH=%s:/tmp/site python3 "$@"\n' "$(tr '\n' ' ' <$W/server.env)" "$W/stub" >$W/engines/sglang/bin/python
 chmod +x $W/engines/sglang/bin/python
 ln -sfn /tmp/smolcfg $W/engines/models/SmolLM2-135M-Instruct
 export VIGIL_ENGINES=$W/engines

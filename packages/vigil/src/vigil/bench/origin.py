@@ -9,12 +9,14 @@ from vigil.engines import TABLES
 
 DATE_CHARS = 10
 NAME_CHARS = 60
+OFF_SHARE = 0.25
+"""Made prompts meet their length within some percent; those of a file have their own."""
 UNKNOWN = "unknown"  # a llama-server that was built without git calls itself b0-unknown
 
 
 def origin(report: Report) -> str:
     """Return in a line what was measured, on what, and how."""
-    return "; ".join(filter(None, [place(report), _how(report.meta)]))
+    return "; ".join(filter(None, [place(report), _how(report)]))
 
 
 def place(report: Report) -> str:
@@ -55,16 +57,28 @@ def _hardware(server: Mapping[str, Any], meta: Meta) -> str:
     return f"{machine['cpus']} CPUs" if machine.get("cpus") else ""
 
 
-def _how(meta: Meta) -> str:
-    settings = meta.settings
-    lengths = f"{settings.input_tokens} tokens in, {settings.output_tokens} out"
-    if settings.range_ratio:
-        lengths += f" (each drawn within {settings.range_ratio:.0%} of it)"
+def _how(report: Report) -> str:
+    meta, settings = report.meta, report.meta.settings
     date = str(meta.machine.get("date") or "")[:DATE_CHARS]
     rounds = f"{settings.repeats} round{'s' if settings.repeats > 1 else ''}"
-    return ", ".join(
-        filter(None, [lengths, rounds, f"seed {settings.seed}", f"vigil {meta.machine.get('vigil', '?')}", date])
-    )
+    parts = [_lengths(report), rounds, f"seed {settings.seed}", f"vigil {meta.machine.get('vigil', '?')}", date]
+    return ", ".join(filter(None, parts))
+
+
+def _lengths(report: Report) -> str:
+    """Return how long prompts and answers were: as asked for, or as they were where a file or the model decided that."""
+    settings = report.meta.settings
+    seen = [row for row in report.rows if row.ended]
+    prompt = sum(row.input_tokens for row in seen) / max(1, len(seen))
+    if seen and abs(prompt - settings.input_tokens) > OFF_SHARE * settings.input_tokens:
+        lengths = f"prompts of {prompt:.0f} tokens on average"
+    else:
+        lengths = f"{settings.input_tokens} tokens in"
+    drawn = f" (each drawn within {settings.range_ratio:.0%} of it)" if settings.range_ratio else ""
+    if settings.ignore_eos or not seen:
+        return f"{lengths}, {settings.output_tokens} out{drawn}"
+    answer = sum(row.output_tokens for row in seen) / len(seen)
+    return f"{lengths}, answers to their natural end or {settings.output_tokens} tokens, {answer:.0f} on average{drawn}"
 
 
 def not_in_force(report: Report) -> list[str]:
