@@ -32,6 +32,33 @@ VLLM = (
     Fields("vllm.config.speculative.SpeculativeConfig", ("num_speculative_tokens_per_batch_size",)),
 )
 
+CONTROLLER = "sglang.srt.speculative.adaptive_runtime_state.AdaptiveController"
+RECEIVER = "sglang.srt.managers.scheduler_components.request_receiver.SchedulerRequestReceiver"
+SGLANG_SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
+SGLANG = (
+    Function(f"{CONTROLLER}.__init__", ("self", "worker"), ("params",)),
+    Function(
+        f"{CONTROLLER}.init_states", ("cuda_graph_bs",), ("params", "set_cuda_graph_bs", "cuda_graph_bs_for_step")
+    ),
+    Function(f"{CONTROLLER}.activate_step_by_batch", ("batch_size",), ("params", "get_steps_for_batch", "_activate")),
+    Function(
+        f"{CONTROLLER}.on_verify_complete",
+        ("num_correct_drafts_per_req", "batch_size"),
+        ("params", "on_verify_complete"),
+    ),
+    Function(f"{CONTROLLER}._activate", ("self", "speculative_num_steps"), ("_states", "apply_runtime_state")),
+    Fields(
+        "sglang.srt.speculative.adaptive_spec_params.AdaptiveSpeculativeParams",
+        ("candidate_steps", "set_cuda_graph_bs", "get_steps_for_batch", "on_verify_complete", "cuda_graph_bs_for_step"),
+    ),
+)
+# What carries a mode to all ranks. It is looked at in the scheduler's process, which has these modules anyway.
+SGLANG_CONTROL = (
+    Function(f"{RECEIVER}.recv_requests", ("self",), ("_pull_raw_reqs", "_broadcast_reqs_across_ranks")),
+    Function(f"{RECEIVER}._pull_raw_reqs", ("self",)),
+    Function(f"{SGLANG_SCHEDULER}.process_input_requests", ("self", "recv_reqs"), ("_request_dispatcher",)),
+)
+
 
 def differences(contract: Sequence[Any]) -> List[str]:
     """Return one line for each name, parameter, attribute or field that is not as the plugin needs it."""

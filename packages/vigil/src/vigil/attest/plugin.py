@@ -12,8 +12,10 @@ GROUPS = ("vllm.general_plugins", "sglang.srt.plugins")
 MISSING = f"{DISTRIBUTION}, which switches speculation, is not installed here: pip install {DISTRIBUTION}"
 
 
-def plugin_of(schedule: str | None) -> dict[str, Any] | None:
+def plugin_of(schedule: str | None, placed: dict[str, str]) -> dict[str, Any] | None:
     """Return what the launcher is asked to put into a start that has a schedule: the files, a name for them, the schedule.
+
+    `placed`: the files of this start alone, which its command names.
 
     Raises:
         UsageError: vigil-engine is not installed here.
@@ -23,7 +25,7 @@ def plugin_of(schedule: str | None) -> dict[str, Any] | None:
         return None
     files = plugin_texts()
     name = hashlib.sha256("\0".join([*files, *files.values()]).encode()).hexdigest()[:16]
-    return {"files": files, "name": name, "schedule": schedule}
+    return {"files": files, "name": name, "schedule": schedule, "placed": placed}
 
 
 def plugin_texts() -> dict[str, str]:

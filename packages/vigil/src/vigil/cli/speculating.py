@@ -39,6 +39,7 @@ def speculating(plan: Plan, text: str | None) -> Plan:
         plan,
         command=rewritten(plan.command, command.words, arranged.words),
         schedule=arranged.schedule,
+        placed=arranged.placed,
         expect=(*plan.expect, f"speculate={arranged.digest}"),
     )
 

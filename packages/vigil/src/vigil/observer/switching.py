@@ -8,6 +8,8 @@ from .process import read_bytes, read_stat
 
 FOLDER = "engine"
 """The folder beside a start in which the accounts lie, and that of the plugin itself in the state folder."""
+PLACE = "{vigil-engine}"
+"""What stands in a command for the folder beside the start: only the launcher knows where that is."""
 MOST_BYTES = 1 << 18
 MOST_PROCESSES = 64
 MOST_CHARS = 300

@@ -3,32 +3,36 @@
 Where an engine cannot switch while it runs, the reason is one line, and nothing is started.
 """
 
+import json
 from typing import Any, NoReturn
 
 import msgspec
 
 from vigil.errors import UsageError
+from vigil.observer.switching import PLACE
 from vigil.preflight.command import Command
 from vigil.preflight.finding import edited
 from vigil.screen import plain
 from vigil.speculation.schedules import Schedules
+from vigil.speculation.sglang import adaptive_of, sglang_command, sglang_k
 from vigil.speculation.vllm import vllm_command, vllm_k
 from vigil.speculation.wish import Wish
 
+ADAPTIVE_FILE = "adaptive.json"
 SIMPLY = "start it with speculation or without, whichever `vigil compare` finds better at your load"
 _CANNOT = {
     "llamacpp": f"llama-server cannot switch speculation while it runs: {SIMPLY}",
-    "sglang": f"switching speculation in SGLang is not part of this release of vigil-engine: {SIMPLY}",
     "generic": "no start of vLLM is seen in this command (a script is not read: give the command line that it runs)",
 }
 
 
 class Arranged(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that can be switched: its words, the schedule as it travels, and its digest."""
+    """A command that can be switched: its words, the schedule as it travels, its digest, and the files that travel with it."""
 
     words: tuple[str, ...]
     schedule: str
     digest: str
+    placed: dict[str, str] = {}
 
 
 def arrange(command: Command, wish: Wish, schedules: Schedules, text: str | None = None) -> Arranged:
@@ -38,16 +42,27 @@ def arrange(command: Command, wish: Wish, schedules: Schedules, text: str | None
         UsageError: It cannot be switched; the reason, in one line.
 
     """
+
+    def refuse(why: str) -> NoReturn:
+        _refuse(wish, why)
+
     if command.engine in _CANNOT:
-        _refuse(wish, _CANNOT[command.engine])
-    k = vllm_k(command, lambda why: _refuse(wish, why))
+        refuse(_CANNOT[command.engine])
+    sglang = command.engine == "sglang"
+    k = (sglang_k if sglang else vllm_k)(command, refuse)
     held = schedules.off_above(wish.most, k, command.engine) if text is None else schedules.read(text)
     _check_fit(wish, held, command.engine, k)
-    edits = vllm_command(command, held, schedules.all_k(held))
+    every_k = schedules.all_k(held)
+    if sglang:
+        edits = sglang_command(command, held, f"{PLACE}/{ADAPTIVE_FILE}", refuse)
+        placed = {ADAPTIVE_FILE: json.dumps(adaptive_of(held, every_k))}
+    else:
+        edits, placed = vllm_command(command, held, every_k), {}
     return Arranged(
         words=edited(command.words, edits),
         schedule=msgspec.json.encode(held).decode(),
         digest=schedules.digest(held),
+        placed=placed,
     )
 
 

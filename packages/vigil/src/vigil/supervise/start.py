@@ -54,7 +54,7 @@ async def begin(plan: Plan, session: Session, reach: Reach) -> Started | Refused
         "port": port,
         "plan": kept_plan(plan, session),
         "attester": attester_of(plan.expect, session.table) if plan.attest and not plan.job else None,
-        "plugin": plugin_of(plan.schedule),
+        "plugin": plugin_of(plan.schedule, plan.placed),
         "keep": worth_keeping(session.table, plan.command, plan.env),
     }
     try:
