@@ -5,9 +5,9 @@ for each number of steps, and asks its policy before each decode step. Only the 
 from the size of one batch, so that it flips each step at a threshold, and where a tier of no steps is one of several it tries
 another every five batches, whatever that costs. A chain (top-k 1) of n steps has n draft tokens: k is the number of steps.
 
-Each rank decides for itself, from the batch size alone, which all ranks share. A mode from outside reaches rank 0 first. It travels
-to the others as one more request, in the broadcast that brings them their requests, so that it counts from the same step on
-everywhere. Nothing that comes from the server's own network interface can be one.
+Each rank decides for itself, from the batch size alone, which all ranks share. A mode from outside reaches rank 0 first. It
+travels to the others as one more request, in the broadcast that brings them their requests, so that it counts from the same step
+on everywhere. Nothing that comes from the server's own network interface can be one.
 
 SGLang logs the error of a plugin and goes on without it: whatever goes wrong here is in the attestation, and SGLang's own policy
 stays in force.
