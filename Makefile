@@ -9,10 +9,10 @@ BIN := .venv/bin
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
-.venv/.installed: packages/vigil/pyproject.toml packages/vigil-draft/pyproject.toml packages/vigil-draft-smollm2/pyproject.toml requirements-dev.txt
+.venv/.installed: packages/vigil/pyproject.toml packages/vigil-draft/pyproject.toml packages/vigil-draft-smollm2/pyproject.toml packages/vigil-engine/pyproject.toml requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed (PYTHON=...)"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e packages/vigil -e packages/vigil-draft -e packages/vigil-draft-smollm2 -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e packages/vigil -e packages/vigil-draft -e packages/vigil-draft-smollm2 -e packages/vigil-engine -r requirements-dev.txt
 	touch $@
 
 install: .venv/.installed ## .venv with vigil and what its checks need

@@ -31,6 +31,27 @@ class AttestedProcess(msgspec.Struct, frozen=True, kw_only=True):
     marks: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class Switching(msgspec.Struct, frozen=True, kw_only=True):
+    """What vigil-engine told in a process of the server: whether it decides, by which schedule, and what is in force.
+
+    `k`: draft tokens a step, None before the first; `refused`, `errors`: why it does not switch.
+    """
+
+    pid: int
+    deciding: bool = False
+    engine: str = ""
+    version: str = ""
+    rank: str = ""
+    schedule: str = ""
+    mode: str = ""
+    k: int | None = None
+    steps: int = 0
+    switches: int = 0
+    switches_last_minute: int = 0
+    refused: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
 class EditedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file of an installed package that differs from its wheel, as the start found it: `name` below `site`."""
 

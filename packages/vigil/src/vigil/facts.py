@@ -21,6 +21,7 @@ from vigil.fact_parts import (
     ProcessStack,
     Room,
     Stray,
+    Switching,
 )
 
 
@@ -256,6 +257,7 @@ class Attested(Fact, frozen=True, kw_only=True):
     instead: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     classes: tuple[LiveClass, ...] = ()
     arguments: tuple[Arguments, ...] = ()
+    switching: tuple[Switching, ...] = ()
     served: Arguments | None = None
     error: str = ""
 

@@ -22,6 +22,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     `health_path`: where health is asked, if not where the engine has it.
     `attest`: put the attester into its Python processes; `expect`: what must be in force, each as `--expect` takes it.
     `check`: look ahead of the start (`vigil check`), and refuse what it would die of.
+    `schedule`: the one by which speculation is switched with the load, as JSON; it travels with vigil-engine. `placed`: the files
+    beside it that the command names under `{vigil-engine}`.
     `time_scale` is the one number by which all times of policy and engine tables were multiplied (tests run faster than
     life).
     """
@@ -48,6 +50,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     check: bool = True
     attest: bool = True
     expect: tuple[str, ...] = ()
+    schedule: str | None = None
+    placed: dict[str, str] = msgspec.field(default_factory=dict)
     policy: Policy = Policy()
     time_scale: float = 1.0
 

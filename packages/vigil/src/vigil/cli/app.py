@@ -28,6 +28,7 @@ COMMANDS = (
     "show",
     "logs",
     "stop",
+    "spec",
     "diagnose",
     "diff",
     "replay",

@@ -9,6 +9,12 @@ from vigil.cli.checks import checked
 from vigil.cli.options import choice, environment, policy, seconds
 
 Attached = Annotated[bool, typer.Option("--attached", help="Tie the server's life to ours: it ends when we do.")]
+Speculate = Annotated[
+    str | None,
+    typer.Option(
+        "--speculate", metavar="WISH", help="Switch speculation with the load: off-above:N, auto, or a schedule."
+    ),
+]
 CommandLine = Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The server's command line.")]
 
 
@@ -35,6 +41,7 @@ def command(
     no_check: options.NoCheck = False,
     no_attest: options.NoAttest = False,
     expect: options.Expect = None,
+    speculate: Speculate = None,
     on_verdict: options.OnVerdict = None,
     json: options.Json = False,
     trace: options.Trace = None,
@@ -43,6 +50,7 @@ def command(
     time_scale: options.TimeScale = 1.0,
 ) -> None:
     """Start a server, watch it until the verdict, print it, and leave a ready server running."""
+    from vigil.cli.speculating import speculating
     from vigil.cli.watching import Manner, watch_and_exit
     from vigil.plan import Plan
 
@@ -78,4 +86,4 @@ def command(
         on_verdict=on_verdict,
         strict=strict,
     )
-    watch_and_exit(checked(plan, trace), manner)
+    watch_and_exit(checked(speculating(plan, speculate), trace), manner)

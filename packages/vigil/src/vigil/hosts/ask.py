@@ -20,7 +20,12 @@ LAST_WORDS_S = 0.3  # a master of the user's own ssh may keep our end of its sta
 
 
 # What one verb alone loads, and late.
-_BESIDES = {"launch": (("survey", "snapshot"),), "around": (("survey", "around"),), "attest": (("survey", "attested"),)}
+_BESIDES = {
+    "launch": (("survey", "snapshot"),),
+    "around": (("survey", "around"),),
+    "attest": (("survey", "attested"),),
+    "switch": (("survey", "switch"),),
+}
 
 
 async def call(reach: Reach, verb: str, *, timeout_s: float = 60.0, **args: Any) -> dict[str, Any]:

@@ -73,11 +73,12 @@ def _written(attester: Attester) -> str:
     """Return the folder that holds the program; write what of it is not there. The file that loads the others comes last."""
     home = os.path.join(state_folder(), ATTESTERS, attester.name)
     for name in sorted(attester.files, key=lambda one: one == FIRST):
-        _write(os.path.join(home, name), attester.files[name].encode("utf-8"))
+        write_once(os.path.join(home, name), attester.files[name].encode("utf-8"))
     return home
 
 
-def _write(path: str, data: bytes) -> None:
+def write_once(path: str, data: bytes) -> None:
+    """Write a file that is the same for all starts, where it is not there yet."""
     try:
         with open(path, "rb") as file:
             if file.read() == data:

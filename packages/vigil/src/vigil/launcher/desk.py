@@ -31,6 +31,12 @@ def attest(**asked: Any) -> Dict[str, Any]:
     return found
 
 
+def switch(**asked: Any) -> Dict[str, Any]:
+    """Tell a server whether to speculate, and what it has in force; who asks for something else does not load that."""
+    found: Dict[str, Any] = import_module("..survey.switch", __package__).switch(**asked)
+    return found
+
+
 VERBS: Dict[str, Callable[..., Dict[str, Any]]] = {
     "launch": launch.launch,
     "stop": stop.stop,
@@ -43,6 +49,7 @@ VERBS: Dict[str, Callable[..., Dict[str, Any]]] = {
     "listener": taken.listener,
     "around": around,
     "attest": attest,
+    "switch": switch,
 }
 
 

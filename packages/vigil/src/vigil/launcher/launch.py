@@ -14,6 +14,7 @@ from .aside import aside
 from .attester import SOCKETS, with_attester
 from .name import free_name
 from .output import open_log
+from .plugin import with_places, with_plugin
 from .request import Request, read_request
 from .taken import listener
 
@@ -65,6 +66,9 @@ def _start(  # noqa: PLR0913, PLR0917 - what a start is made of
     name = os.path.basename(os.path.dirname(os.path.dirname(folder)))
     mark = os.urandom(8).hex()
     env = with_attester({**env, kin.MARK.encode(): mark.encode()}, request.attester, folder)
+    env = with_plugin(env, request.plugin, folder)
+    if request.plugin is not None:
+        request = request._replace(command=with_places(request.command, folder))
     offset = os.fstat(handle).st_size
     with spawn.Launcher(request, env, folder, handle) as started:
         life = {

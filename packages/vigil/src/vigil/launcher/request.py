@@ -4,13 +4,15 @@ import os
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from .attester import Attester, read_attester
+from .plugin import Plugin, read_plugin
 from .state import Refused
 
 
 class Request(NamedTuple):
     """What is asked for. `name` None: make one from `made_name`. `log` None: beside the state. `host`: where it will listen.
 
-    `keep`: what the tool wants kept of the start, see `snapshot`; None: nothing. `attester`: put into its Pythons, or None.
+    `keep`: what the tool wants kept of the start, see `snapshot`; None: nothing. `attester`, `plugin`: put into its
+    Pythons, or None.
     """
 
     name: Optional[str]
@@ -24,6 +26,7 @@ class Request(NamedTuple):
     plan: Any
     keep: Optional[Dict[str, Any]]
     attester: Optional[Attester]
+    plugin: Optional[Plugin] = None
 
 
 def read_request(spec: Dict[str, Any]) -> Request:
@@ -45,6 +48,7 @@ def read_request(spec: Dict[str, Any]) -> Request:
         plan=spec.get("plan") or {},
         keep=spec["keep"] if isinstance(spec.get("keep"), dict) else None,
         attester=read_attester(spec.get("attester")),
+        plugin=read_plugin(spec.get("plugin")),
     )
 
 

@@ -22,6 +22,7 @@ from .process import read_bytes
 from .redact import Redactor
 from .rooted import Paths
 from .stacks import files_on, find_tool, is_python
+from .switching import read_switching
 
 MOST_FILES = 300
 MOST_CHANGED = 40
@@ -114,6 +115,7 @@ def look(  # noqa: PLR0913, PLR0917 - what an account is made of
         "instead": book.instead(set(order.modules), asked),
         "classes": book.classes,
         "arguments": book.arguments,
+        "switching": read_switching(folder),
     }
     if target is not None and order.paths:
         found["served"] = account(target, key, order.paths, redactor)

@@ -8,6 +8,7 @@ import anyio
 import msgspec
 
 from vigil.attest import attester_of
+from vigil.attest.plugin import plugin_of
 from vigil.diagnosis.seen import Seen
 from vigil.engines import worth_keeping
 from vigil.errors import UnreachableError, UsageError, VigilError
@@ -53,6 +54,7 @@ async def begin(plan: Plan, session: Session, reach: Reach) -> Started | Refused
         "port": port,
         "plan": kept_plan(plan, session),
         "attester": attester_of(plan.expect, session.table) if plan.attest and not plan.job else None,
+        "plugin": plugin_of(plan.schedule, plan.placed),
         "keep": worth_keeping(session.table, plan.command, plan.env),
     }
     try:

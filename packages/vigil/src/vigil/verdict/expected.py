@@ -10,6 +10,7 @@ from vigil.fact_parts import AttestedProcess
 from vigil.facts import Attested, SpeculationMeasured
 from vigil.observer.redact import Redactor, is_secret_name
 from vigil.verdict.settings import parts_of, same_value, settings_named, shown_value
+from vigil.verdict.switching import judge_switching
 from vigil.verdict.who import kind, named
 from vigil.verdict.words import Expected
 
@@ -24,7 +25,7 @@ FORMS = "module=NAME, file=PATH, class=NAME, arg.NAME=VALUE or speculation"
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """One `--expect`. `name` and `value` as it says; `text` is all of it."""
 
-    what: Literal["module", "file", "class", "arg", "speculation"]
+    what: Literal["module", "file", "class", "arg", "speculation", "speculate"]
     text: str
     name: str = ""
     value: str = ""
@@ -41,7 +42,7 @@ def read_expectation(text: str) -> Expectation:
         raise ValueError(f"{left[:80]}=...: a secret is never told, so nothing can be expected of it")
     if equals and right and left.startswith("arg.") and len(left) > len("arg."):
         return Expectation(what="arg", text=text, name=left[4:], value=right)
-    for what in ("module", "file", "class"):
+    for what in ("module", "file", "class", "speculate"):
         if left == what and right:
             return Expectation(what=what, text=text, name=right)
     shown = f"{left}=..." if equals and _holds_secret(left, right) else text
@@ -226,4 +227,5 @@ _JUDGES: dict[str, Callable[[Expectation, Attested], Judged]] = {
     "file": _file,
     "class": _class,
     "arg": _arg,
+    "speculate": lambda wanted, seen: judge_switching(wanted.name, seen),
 }
