@@ -41,37 +41,54 @@ def command(
     nproc: Annotated[int, typer.Option(help="Processes, one a GPU.", min=1)] = 1,
     seed: Annotated[int, typer.Option()] = 0,
     save_minutes: Annotated[float, typer.Option(help="Minutes between checkpoints.")] = 5.0,
+    trainer: Annotated[
+        str, typer.Option(help="own, or speculators: its own command, which reads --states and ends by steps.")
+    ] = "own",
+    trainer_python: Annotated[
+        str | None, typer.Option(help="The Python where speculators is installed; else this one.")
+    ] = None,
+    trainer_argument: Annotated[
+        list[str] | None, typer.Option(help="One more argument for speculators' command; may be given again.")
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the last line of the record as JSON.")] = False,
 ) -> None:
     """Train an EAGLE-3 draft; a second call with the same options goes on from the last checkpoint."""
     import json
+    import sys
 
     from vigil_draft.cli.torch_needed import torch_needed
     from vigil_draft.data.prepared import read_manifest
+    from vigil.errors import UsageError
 
+    if trainer not in {"own", "speculators"}:
+        raise UsageError(f"--trainer {trainer}: own or speculators")
     read_manifest(data)  # refused before seconds are spent on torch and the target
     torch_needed()
     from vigil_draft.learn.launch import launch
     from vigil_draft.learn.order import Plan
 
-    record = launch(
-        Plan(
-            target=target,
-            data=str(data),
-            out=str(out),
-            states=str(states) if states else None,
-            epochs=epochs,
-            minutes=minutes,
-            draft_vocab=draft_vocab,
-            inner=intermediate,
-            keep_gib=keep_gib,
-            length=length,
-            tokens_per_step=tokens_per_step,
-            lr=lr,
-            ttt=ttt,
-            nproc=nproc,
-            seed=seed,
-            save_minutes=save_minutes,
-        )
+    plan = Plan(
+        target=target,
+        data=str(data),
+        out=str(out),
+        states=str(states) if states else None,
+        epochs=epochs,
+        minutes=minutes,
+        draft_vocab=draft_vocab,
+        inner=intermediate,
+        keep_gib=keep_gib,
+        length=length,
+        tokens_per_step=tokens_per_step,
+        lr=lr,
+        ttt=ttt,
+        nproc=nproc,
+        seed=seed,
+        save_minutes=save_minutes,
     )
+    if trainer == "own":
+        record = launch(plan)
+    else:
+        from vigil_draft.learn import speculators_run
+
+        record = speculators_run.launch(plan, trainer_python or sys.executable, trainer_argument or [])
     print(json.dumps(record) if json_ else f"{out}: a draft after {record.get('step', 'all')} steps")
