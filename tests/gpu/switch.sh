@@ -3,7 +3,7 @@
 # Does it suspend and resume, is it attested, what is accepted before and after, how often does a load that hovers at the threshold
 # switch it, is it told on, off and auto? Run there from the repository's root after `widen.sh make`, with .gpu/env.sh carried and
 # vigil-engine's wheel in /tmp/vsite. Leaves accounts and rows in $OUT.
-#   bash tests/gpu/switch.sh [turn] [hover] [told]
+#   bash tests/gpu/switch.sh [turn] [told] [hover] [pair]         # pair: what the small pair accepts of the same 200 prompts
 set -u
 ROOT=$PWD
 W=${WORK:-/tmp/w/switch}; mkdir -p "$W"
@@ -35,19 +35,30 @@ import json, sys
 for row in json.load(sys.stdin)['rows']: print('$1', row['point']['value'], 'at once', round(row['output_per_s']), 'tokens/s, accepted', row.get('accept_length') or row.get('acceptance_length'))"
     account "$1"
 }
-vigil up --speculate "off-above:$N" --name switched --timeout 4m --env-file "$W/server.env" -- python3 -m sglang.launch_server --model-path "$WIDE/target" --attention-backend fa3 --sampling-backend pytorch \
-    --grammar-backend none --enable-metrics --mem-fraction-static 0.6 --max-total-tokens 200000 --max-running-requests 128 --cuda-graph-max-bs-decode 128 --disable-prefill-cuda-graph --host 127.0.0.1 --port 31061 \
-    --speculative-algorithm EAGLE3 --speculative-draft-model-path "$WIDE/draft" --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4 >"$OUT/up.txt" 2>&1
+accepted() { # accepted NAME: of the same 200 prompts
+    vigil bench "$1" --prompts "$WIDE/heldout.jsonl" --chat --natural-ends --output 256 --seed 5 --requests 200 --concurrency 16 --repeats 1 --json --out "$OUT/pair-$1" 2>/dev/null |
+        python3 -c "import json, sys; row = json.load(sys.stdin)['rows'][0]; print('$1', {name: row.get(name) for name in row if 'accept' in name}, row['ended'])"
+}
+SMALL=${SMALL:-/tmp/w/draft/SmolLM2-135M-Instruct}
+SERVE="--attention-backend fa3 --sampling-backend pytorch --grammar-backend none --enable-metrics --max-total-tokens 200000 --max-running-requests 128 --cuda-graph-max-bs-decode 128 --disable-prefill-cuda-graph
+    --host 127.0.0.1 --speculative-algorithm EAGLE3 --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
+vigil up --speculate "off-above:$N" --name switched --timeout 4m --env-file "$W/server.env" -- python3 -m sglang.launch_server --model-path "$WIDE/target" \
+    --speculative-draft-model-path "$WIDE/draft" --mem-fraction-static 0.6 --port 31061 $SERVE >"$OUT/up.txt" 2>&1
 rc=$?
 grep -v '^vigil: \[' "$OUT/up.txt" | head -30
 say "up: rc=$rc"
-for what in ${*:-turn told hover}; do
+for what in ${*:-turn told pair hover}; do
     case $what in
     turn) account begin; load before 8 8; load off 64 8; load after 8 8 ;;
     told) vigil spec switched off; load told-off 8 4; vigil spec switched on; load told-on 64 4; vigil spec switched auto; account auto ;;
     hover) # arrivals at random around the threshold
         vigil bench switched --prompts "$WIDE/heldout.jsonl" --chat --natural-ends --output 256 --rate "${RATE:-12}" --repeats 1 --seconds "${HOVER_S:-40}s" --json --out "$OUT/bench-hover" >/dev/null 2>&1
         account hover ;;
+    pair)
+        vigil spec switched on >/dev/null; accepted switched; vigil spec switched auto >/dev/null
+        vigil up --name small --timeout 2m --no-check --env-file "$W/server.env" -- python3 -m sglang.launch_server --model-path "$SMALL" \
+            --speculative-draft-model-path "$ROOT/packages/vigil-draft-smollm2/src/vigil_draft_smollm2/draft" --mem-fraction-static 0.5 --port 31062 $SERVE >"$OUT/up-small.txt" 2>&1
+        accepted small; vigil stop small --grace 5s ;;
     esac
     say "$what is done"
 done
