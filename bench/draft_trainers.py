@@ -157,8 +157,9 @@ def main() -> int:
         str(asked.tokens_per_step),
     ]
     given += ["--ttt", asked.ttt, "--lr", asked.lr]
-    rows: list[dict[str, Any]] = []
-    for arm in sorted(asked.arms, key=list(ARMS).index):
+    kept = asked.work / "draft-trainers.json"
+    rows: list[dict[str, Any]] = json.loads(kept.read_text())["rows"] if kept.exists() else []
+    for arm in sorted({*asked.arms} - {row["arm"] for row in rows}, key=list(ARMS).index):
         if arm == "own" and rows:
             asked.seconds = rows[0]["seconds"]
         rows.append(trained(arm, asked, given, (kept_gib, part)))
@@ -171,7 +172,7 @@ def main() -> int:
             "tokens": math.floor(padded * part),
             "rows": rows,
         }
-        for path in [asked.work / "draft-trainers.json", *([RESULT] if asked.keep else [])]:
+        for path in [kept, *([RESULT] if asked.keep else [])]:
             path.write_text(json.dumps(result, indent=1) + "\n")
     print(told(rows))
     return 0

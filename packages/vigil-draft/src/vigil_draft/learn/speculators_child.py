@@ -105,7 +105,7 @@ def main() -> None:
     from speculators.train.config import TrainConfig  # noqa: PLC0415
 
     if not torch.cuda.is_available():
-        job["arguments"] += without_accelerator()
+        job["arguments"] = [*without_accelerator(), *job["arguments"]]
     logging.getLogger().addHandler(Lines(lines))
     train(TrainConfig.resolve(job["arguments"]))
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
