@@ -32,12 +32,12 @@ load() { # load LABEL CONCURRENCY SECONDS
     vigil bench switched --prompts "$WIDE/heldout.jsonl" --chat --natural-ends --output 256 --seed "$RANDOM" --concurrency "$2" --repeats 1 --seconds "$3s" --most "$(($3 + 8))s" \
         --json --out "$OUT/bench-$1" 2>/dev/null | python3 -c "
 import json, sys
-for row in json.load(sys.stdin)['rows']: print('$1', row['point']['value'], 'at once', round(row['output_per_s']), 'tokens/s, accepted', row.get('accept_length') or row.get('acceptance_length'))"
+for row in json.load(sys.stdin)['rows']: print('$1', row['point']['value'], 'at once', round(row['output_per_s']), 'tokens/s, accepted', row['told'].get('accept_length'))"
     account "$1"
 }
 accepted() { # accepted NAME: of the same 200 prompts
     vigil bench "$1" --prompts "$WIDE/heldout.jsonl" --chat --natural-ends --output 256 --seed 5 --requests 200 --concurrency 16 --repeats 1 --json --out "$OUT/pair-$1" 2>/dev/null |
-        python3 -c "import json, sys; row = json.load(sys.stdin)['rows'][0]; print('$1', {name: row.get(name) for name in row if 'accept' in name}, row['ended'])"
+        python3 -c "import json, sys; row = json.load(sys.stdin)['rows'][0]; print('$1', 'accepted', row['told'].get('accept_length'), 'in', row['ended'], 'answers of', row['output_tokens'], 'tokens')"
 }
 SMALL=${SMALL:-/tmp/w/draft/SmolLM2-135M-Instruct}
 SERVE="--attention-backend fa3 --sampling-backend pytorch --grammar-backend none --enable-metrics --max-total-tokens 200000 --max-running-requests 128 --cuda-graph-max-bs-decode 128 --disable-prefill-cuda-graph
