@@ -14,6 +14,7 @@ from vigil.diagnosis.health import DEAD, answers_after_death, find_misleading
 from vigil.diagnosis.host import by_host, decide
 from vigil.diagnosis.literals import Literals
 from vigil.diagnosis.patience import SlowRule, TooSlowError
+from vigil.diagnosis.requests import without_requests
 from vigil.diagnosis.rules import Rule, RuleSet, how_to_read, known_rule_set, known_rules, without
 from vigil.diagnosis.seen import Told
 from vigil.diagnosis.select import Choice, choose, first_sign, others, outlived
@@ -96,6 +97,7 @@ def _examine(  # noqa: PLR0913, PLR0917 - as above
         if not flow.survived(one.index) and (end.died or not outlived(log, evidence, one))
     )
     evidence = msgspec.structs.replace(evidence, candidates=tuple(alive))
+    evidence = without_requests(log, evidence, flow, died=end.died)
     chosen = _choose(log, end, evidence, flow, setting)
     if chosen is None:
         stuck = None if end.died else _stand(lines, log, table, evidence, flow)
