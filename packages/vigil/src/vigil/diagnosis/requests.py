@@ -70,3 +70,17 @@ def _told_end(log: LogText, one: Candidate) -> bool:
     """Whether a parent, or the server itself, tells of an end from the failure on: the logger says it before a traceback."""
     reading = how_to_read()
     return log.first_after((*reading.relays, *reading.gone), max(_begin(one) - 2, -1)) is not None
+
+
+def only_failure(log: LogText, evidence: Evidence, flow: Flow) -> Candidate | None:
+    """Return the first of the tracebacks that were told for a request or a task, where the log shows nothing else.
+
+    In a piece of a log that never shows its server at work, the request that failed is what it was cut out for; a task of
+    the event loop counts where somebody tells of the end behind it.
+    """
+    if evidence.marks.ready >= 0 or flow.works_after(-1):
+        return None
+    one = next((one for one in evidence.spare if _by_one(log, one) or _told_end(log, one)), None)
+    if one is None or one.kind or not (_by_one(log, one) and one.rule.kind_serving):
+        return one
+    return msgspec.structs.replace(one, kind=one.rule.kind_serving)
