@@ -75,6 +75,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     `lasting`: what is wrong with a server that came up all the same. `repeated`: what counts only where the start
     before looked like it. `muted`: lines that cannot be a cause (relays, frames, usage texts).
+    `spare`: tracebacks that a request or a task was told to have run into, for a log that shows nothing else.
     """
 
     marks: Marks
@@ -83,6 +84,7 @@ class Evidence(msgspec.Struct, frozen=True):
     repeated: tuple[Candidate, ...]
     muted: frozenset[int]
     stages: Stages
+    spare: tuple[Candidate, ...] = ()
 
 
 class _Gathering:
@@ -98,6 +100,7 @@ class _Gathering:
         self.spans = spans
         self.stages = Stages(log)
         self.by_line: dict[int, Candidate] = {}
+        self.spare: list[Candidate] = []
         self.frames: dict[int, str] = {}
         self.stage_of: dict[int, str] = {}
 
@@ -184,21 +187,25 @@ class _Gathering:
         told = self.by_line.get(chain.head)
         if told is not None and any(found is not None and found.rule is told.rule for found in known.values()):
             del self.by_line[chain.head]  # the logger's words repeat the exception's, which comes at the end
-        if _handled(self.log, chain):
-            return
+        chosen = self._of_chain(chain, known)
+        if chosen is not None and not _handled(self.log, chain):
+            self.by_line[chosen.index] = chosen
+        elif chosen is not None and self.log.read(chain.head).level not in _QUIET:
+            self.spare.append(chosen)
+
+    def _of_chain(self, chain: Chain, known: dict[int, Candidate | None]) -> Candidate | None:
         loud = [one for one in chain.raised if self._counts(one.index, known[one.index])]
-        if not loud:
-            return
         for level in (0, 1):
             for raised in loud:
                 found = known[raised.index]
                 if found is not None and found.level <= level:
-                    self.by_line[raised.index] = msgspec.structs.replace(found, head=chain.head, where=raised.where)
-                    return
+                    return msgspec.structs.replace(found, head=chain.head, where=raised.where)
+        if not loud:
+            return None
         # An exception without words that led to another one (StopIteration, KeyError) is how Python looks things up.
         raised = next((one for one in loud if one.message), loud[0])
         found = known[raised.index] or Candidate(index=raised.index, rule=known_rules()["EXC000"])
-        self.by_line[raised.index] = msgspec.structs.replace(found, head=chain.head, where=raised.where)
+        return msgspec.structs.replace(found, head=chain.head, where=raised.where)
 
 
 def read_marks(log: LogText, engine: str | None) -> Marks:
@@ -233,7 +240,9 @@ def gather(log: LogText, engine: str | None, rules: RuleSet) -> Evidence:
     repeated = tuple(one for one in found if one.when is not None and one.when.repeated)
     candidates = tuple(gathering.in_its_stage(one) for one in found if one.index > marks.ready and one not in repeated)
     lasting = tuple(one for one in found if one.when is not None and one.when.lasting)
-    return Evidence(marks, candidates, lasting, repeated, frozenset(muted | relays), gathering.stages)
+    spare = tuple(gathering.in_its_stage(one) for one in gathering.spare if one.index > marks.ready)
+    told = log.find_any(how_to_read().harmless_heads)
+    return Evidence(marks, candidates, lasting, repeated, frozenset(muted | relays | told), gathering.stages, spare)
 
 
 def _told_aborts(log: LogText) -> set[int]:

@@ -22,7 +22,7 @@ _FORMS = tuple(
             r"\d{1,4}: ",  # srun --label
             r"\d{1,3}\|[\w.-]{1,60} *\| ",  # pm2
             r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?:\| )?",
-            r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?![\w.-]+ [\w.@/-]+\[\d+\]: )",  # ts; not journald
+            r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?!(?:[\w.-]+ )?[\w.@/-]+\[\d+\]: )",  # ts; not journald
             r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S{0,16} [\w.-]{1,80} [\w.@/-]{1,80}(?:\[\d+\])?: ",  # journalctl -o short-iso
             r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S{0,16}: ?",
             r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S{0,10} )\w{4,8} '[^']{1,60}' std(?:out|err) output:\s?",  # supervisord

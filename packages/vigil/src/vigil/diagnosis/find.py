@@ -14,6 +14,7 @@ from vigil.diagnosis.health import DEAD, answers_after_death, find_misleading
 from vigil.diagnosis.host import by_host, decide
 from vigil.diagnosis.literals import Literals
 from vigil.diagnosis.patience import SlowRule, TooSlowError
+from vigil.diagnosis.requests import only_failure, without_requests
 from vigil.diagnosis.rules import Rule, RuleSet, how_to_read, known_rule_set, known_rules, without
 from vigil.diagnosis.seen import Told
 from vigil.diagnosis.select import Choice, choose, first_sign, others, outlived
@@ -27,6 +28,7 @@ from vigil.engine_table import EngineTable
 from vigil.facts import Line
 
 _HEALTH_SURE, _LASTING_SURE, _SPECULATION_SURE, _REPEATED_SURE = 0.75, 0.7, 0.7, 0.6
+_LONE_SURE = 0.4
 _SILENT_END = (
     "the engine's process, of which only its parent tells: ask the kernel (`dmesg`) and the workers' own logs."
 )
@@ -96,6 +98,7 @@ def _examine(  # noqa: PLR0913, PLR0917 - as above
         if not flow.survived(one.index) and (end.died or not outlived(log, evidence, one))
     )
     evidence = msgspec.structs.replace(evidence, candidates=tuple(alive))
+    evidence = without_requests(log, evidence, flow, died=end.died)
     chosen = _choose(log, end, evidence, flow, setting)
     if chosen is None:
         stuck = None if end.died else _stand(lines, log, table, evidence, flow)
@@ -122,6 +125,9 @@ def diagnose(lines: Sequence[Line], end: End, engine: str | None = None, file: s
 def _choose(log: LogText, end: End, evidence: Evidence, flow: Flow, setting: Setting) -> tuple[Choice, ...] | None:
     """Return the choice, best first; with a dead server that answers, its death comes second."""
     choice = decide(choose(log, end, evidence), end)
+    if choice is None or choice.candidate.rule.code == "ERR000":
+        lone = only_failure(log, evidence, flow)
+        choice = Choice(lone, _LONE_SURE) if lone is not None else choice
     if choice is not None and choice.candidate.index >= 0:
         died = first_sign(log, evidence, choice.candidate)
         if not end.died and answers_after_death(flow, died.line):

@@ -75,6 +75,11 @@ class Flow:
             count += not writer or self._log.read(later).rank in {"", writer}
         return count >= _SURVIVED or self._served_after(index, gone) >= _SERVED
 
+    def works_after(self, index: int) -> bool:
+        """Whether it did work, or answered well, after line `index`."""
+        answers = (a for a in self.answers if a.at > index)
+        return (bool(self.alive) and self.alive[-1] > index) or any(a.status == HTTPStatus.OK for a in answers)
+
     def _served_after(self, index: int, gone: int | None) -> int:
         """Return how many requests for tokens were answered after line `index`, until the end that the log tells of."""
         behind = (a for a in self.answers if a.at > index and (gone is None or a.at < gone))

@@ -16,9 +16,9 @@ _CHILD = re.compile(rb"(?:\S+ +\| )?\[ {0,4}\d{1,5}\] ")
 """llama-server as a router (2026) passes the lines of each of its children on behind the child's port."""
 _OWN = re.compile(
     rb"\([A-Za-z]\w* pid=|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: [A-Z]+\d+)*\] "
-    rb"|\b(?:INFO|WARNING|ERROR) \d\d-\d\d |\d+\.\d\d\.\d{3}\.\d{3} [EWID] |(?:Error|Exception): "
+    rb"|\b(?:INFO|WARNING|ERROR) \d\d-\d\d |\d+\.\d\d\.\d{3}\.\d{3} [EWID] |(?:Error|Exception): |\bFile \"|^\s{2}"
 )
-"""A line that an engine wrote itself, or an exception: no supervisor's word."""
+"""A line that an engine wrote itself, an exception, or a piece of its traceback: no supervisor's word."""
 _CLOCK = re.compile(rb"\b(\d\d):(\d\d):(\d\d)\b")
 _CLOCK_BYTES = 80
 _TOGETHER_S = 5

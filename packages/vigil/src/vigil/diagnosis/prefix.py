@@ -4,7 +4,8 @@ The engines' prefixes (versions in brackets): vLLM `(EngineCore pid=12) ERROR 11
 0.33) and `ERROR 12-07 02:10:11 engine.py:366] ` (0.6), SGLang `[2026-11-30 07:51:14 DP0 TP3] ` (0.3 to 0.5),
 llama-server `0.00.122.413 E srv ` (2026), PyTorch `[rank5]:[E1017 06:10:03.22 x.cpp:607] `, TensorRT-LLM
 `[11/18/2025-09:33:02] [TRT-LLM] [E] `, uvicorn `ERROR: `. Before any of these may stand what carried the line: docker
-compose (`vllm-1  | `), the container runtime's time, journald (`Nov 30 12:00:01 host vllm[42]: `).
+compose (`vllm-1  | `), the container runtime's time, journald (`Nov 30 12:00:01 host vllm[42]: `), FastChat
+(`2026-03-01 10:00:00 | ERROR | stderr | `).
 """
 
 import re
@@ -25,6 +26,7 @@ _BRACKETED = (
     re.compile(rf"\[\d{{10}}\.\d{{6}}\] \[[\w.-]+:\d+ *:\d+\] +[\w./-]+:\d+ +UCX +(?P<level>{_WORDS}) +"),
     re.compile(rf"\[(?:TRT-LLM|TensorRT-LLM)\] ?(?:\[(?P<level>{_WORDS}|[EWIVDF])\] ?)?"),
     re.compile(rf"\[(?P<level>{_WORDS}|[EWIVDF])\] ?"),
+    re.compile(r"\[(?:MainThread|Thread-\d+[^\]\n]{0,60}|[A-Za-z_]\w*(?:\.\w+)+)\] (?:>>> ?)?"),  # a thread, a logger
 )
 _PARENTHESIS = (re.compile(r"\((?P<process>[^()\n]{0,60}\bpid=\d+[^()\n]{0,40}|raylet[^()\n]{0,40})\) ?"),)
 _DIGIT = (
@@ -48,9 +50,13 @@ _LETTER = (
     ),
     re.compile(r"(?P<level>[EWIF])(?P<stamp>\d{4} [\d:.]+) +\d+ [\w./-]+:\d+\] ?"),
     re.compile(r"(?P<unit>kubelet|kernel)(?:\[\d+\])?: "),
-    re.compile(r"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) [\w.-]+ [\w.@/-]+(?:\[\d+\])?: "),
+    re.compile(r"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?:[\w.-]+ [\w.@/-]+(?:\[\d+\])?|[\w.@/-]+\[\d+\]): "),
 )
-_BY_FIRST = {"[": _BRACKETED, "(": _PARENTHESIS}
+_BARRED = (
+    re.compile(rf"\| (?:{_WORDS}) +\| std(?:out|err) \| ?"),  # what a program catches of another's is all of one level
+    re.compile(rf"\| (?P<level>{_WORDS}) +\| [\w.<>-]+(?::[\w.<>-]+){{0,2}} (?:\||-) ?"),
+)
+_BY_FIRST = {"[": _BRACKETED, "(": _PARENTHESIS, "|": _BARRED}
 _BY_FIRST |= dict.fromkeys("0123456789", _DIGIT)
 _BY_FIRST |= dict.fromkeys("_abcdefghijklmnopqrstuvwxyzDIWECFJMASON", _LETTER)
 _RANK_IN_NAME = re.compile(r"(?<![A-Za-z])(?:TP|DP|PP|EP|DCP|PCP)\d+|(?<=rank=)\d+")
@@ -61,7 +67,7 @@ _MOST_PREFIXES = 5
 _CARRIERS = re.compile(
     r"(?:[a-z][\w.-]{0,60}(?:-\d+(?= )|(?=  )) +\| )?"
     r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z(?: std(?:out|err) [FP])? )?"
-    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w.@/-]+(?:\[\d+\])?: )?"
+    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:[\w.-]+ [\w.@/-]+(?:\[\d+\])?|[\w.@/-]+\[\d+\]): )?"
 )
 
 

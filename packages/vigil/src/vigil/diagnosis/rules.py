@@ -165,11 +165,14 @@ class Served(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     `told`: texts of a parent that only a server which served prints; `loop`: a frame of the loop that answers requests;
     `first`: one of a loop that answers the server's own first request, too, which counts where no stage is known.
+    `request`: a frame of what works on a single request; `all`: one of whoever starts, or works for all requests.
     """
 
     told: tuple[str, ...]
     loop: str
     first: str
+    request: str
+    all: str
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,86 @@
+"""Says whether a failure in a server that serves was one request's: the server is none the worse for it.
+
+A request fails in the process that answers over HTTP (a bad prompt, a client that went away, a template, a parser of tool
+calls, a page of metrics). Who wrote it says so: vLLM's `APIServer`, or frames of the web server and of what prepares a
+request, with none of a loop that computes. An engine's end is told in other words behind it.
+"""
+
+import re
+from functools import cache
+
+import msgspec
+
+from vigil.diagnosis.candidates import Candidate, Evidence
+from vigil.diagnosis.flow import Flow
+from vigil.diagnosis.reader import frames_above
+from vigil.diagnosis.rules import how_to_read
+from vigil.diagnosis.stages import SERVING
+from vigil.diagnosis.text import LogText
+
+_ANSWERS_HTTP = "APIServer"
+
+
+@cache
+def _frames_of_one() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what frames that work on one request match, and those of whoever works for all."""
+    served = how_to_read().served
+    return re.compile(served.request), re.compile(f"{served.loop}|{served.first}|{served.all}")
+
+
+def without_requests(log: LogText, evidence: Evidence, flow: Flow, *, died: bool) -> Evidence:
+    """Leave out the candidates that a single request ran into, where the server went on or something else ended it.
+
+    It went on where it did work or answered behind it; a log that had come up and ends there tells of no end either. Not
+    so where somebody tells of an end behind it, or where the process is known to have died without more work.
+    """
+    ones = [one for one in evidence.candidates if _by_one(log, one)]
+    if not ones:
+        return evidence
+    others = any(one not in ones and not one.rule.aftermath for one in evidence.candidates)
+    left = tuple(
+        one
+        for one in evidence.candidates
+        if one not in ones or not (others or _went_on(log, evidence, flow, one, died=died))
+    )
+    return msgspec.structs.replace(evidence, candidates=left)
+
+
+def _went_on(log: LogText, evidence: Evidence, flow: Flow, one: Candidate, *, died: bool) -> bool:
+    if _told_end(log, one):
+        return False
+    return flow.works_after(one.index) or (not died and evidence.stages.at(_begin(one)) == SERVING)
+
+
+def _begin(one: Candidate) -> int:
+    return one.index if one.head is None else one.head
+
+
+def _by_one(log: LogText, one: Candidate) -> bool:
+    """Whether the process that answers over HTTP raised it while it worked on a request."""
+    if one.head is None:
+        return False
+    request, everybody = _frames_of_one()
+    frames = "\n".join(frames_above(log, one.index, one.head))
+    if everybody.search(frames):
+        return False
+    return _ANSWERS_HTTP in log.read(one.head).process or request.search(frames) is not None
+
+
+def _told_end(log: LogText, one: Candidate) -> bool:
+    """Whether a parent, or the server itself, tells of an end from the failure on: the logger says it before a traceback."""
+    reading = how_to_read()
+    return log.first_after((*reading.relays, *reading.gone), max(_begin(one) - 2, -1)) is not None
+
+
+def only_failure(log: LogText, evidence: Evidence, flow: Flow) -> Candidate | None:
+    """Return the first of the tracebacks that were told for a request or a task, where the log shows nothing else.
+
+    In a piece of a log that never shows its server at work, the request that failed is what it was cut out for; a task of
+    the event loop counts where somebody tells of the end behind it.
+    """
+    if evidence.marks.ready >= 0 or flow.works_after(-1):
+        return None
+    one = next((one for one in evidence.spare if _by_one(log, one) or _told_end(log, one)), None)
+    if one is None or one.kind or not (_by_one(log, one) and one.rule.kind_serving):
+        return one
+    return msgspec.structs.replace(one, kind=one.rule.kind_serving)
