@@ -38,10 +38,10 @@ engines: .venv/.installed ## install vLLM and SGLang for the CPU, and make their
 	.engines/vllm/bin/python tests/real/make_model.py
 
 test-engines: engines ## the heavy engines: vLLM and SGLang on the CPU
-	$(BIN)/pytest -m engine --timeout 1200 --durations 8 tests/real --ignore tests/real/test_real_attest.py --ignore tests/real/test_real_engines_bench.py
+	$(BIN)/pytest -m engine --timeout 1200 --durations 8 tests/real --ignore tests/real/test_real_attest.py --ignore tests/real/test_real_engines_bench.py --ignore tests/real/test_real_speculate_more.py
 
 test-engines-more: engines ## what heavy engines say of themselves, and how they measure: wants a quiet machine
-	$(BIN)/pytest -m engine --timeout 1200 --durations 8 tests/real/test_real_attest.py tests/real/test_real_engines_bench.py
+	$(BIN)/pytest -m engine --timeout 1200 --durations 8 tests/real/test_real_attest.py tests/real/test_real_engines_bench.py tests/real/test_real_speculate_more.py
 
 test-drafts: ## drafts on the CPU with torch: the whole chain with a toy target; takes vLLM's torch
 	$$(bash tests/learning/install.sh)/bin/pytest --durations 8 tests/learning

@@ -44,7 +44,7 @@ def changes_of(passed: list[State]) -> list[int]:
     return [later.steps for earlier, later in pairwise([State(), *passed]) if later.tier != earlier.tier]
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(schedules(), st.lists(st.integers(1, 80), max_size=600))
 def test_two_changes_are_never_closer_than_the_dwell_and_the_rest(schedule: Schedule, loads: list[int]) -> None:
     passed = states(schedule, loads)
@@ -53,7 +53,7 @@ def test_two_changes_are_never_closer_than_the_dwell_and_the_rest(schedule: Sche
     assert all(later - earlier >= schedule.policy.dwell_steps for earlier, later in pairwise([0, *changes]))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(schedules(), st.lists(st.integers(1, 80), max_size=300), st.integers(1, 80))
 def test_load_that_stays_ends_in_a_tier_it_belongs_to(schedule: Schedule, before: list[int], load: int) -> None:
     policy = schedule.policy
@@ -63,7 +63,7 @@ def test_load_that_stays_ends_in_a_tier_it_belongs_to(schedule: Schedule, before
     assert state.tier == 0 or load >= tiers[state.tier].below
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(schedules(), st.lists(st.integers(1, 80), max_size=300))
 def test_state_keeps_its_bounds(schedule: Schedule, loads: list[int]) -> None:
     for state in states(schedule, loads):

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vigil_engine.policy import Schedule, Tier
@@ -100,6 +100,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_anything_else_is_an_error_of_one_line(anything: Any) -> None:
     with pytest.raises(ScheduleError) as caught:
@@ -107,6 +108,7 @@ def test_anything_else_is_an_error_of_one_line(anything: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 4096), st.integers(1, 16))
 def test_off_above_is_left_again_below_what_enters_it(most: int, k: int) -> None:
     tier = parse(off_above(most, k, "vllm")).tiers[1]

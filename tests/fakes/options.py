@@ -16,7 +16,7 @@ LIES = (
 IGNORED_VALUES = (
     "--tp", "--tp-size", "--tensor-parallel-size", "--dp", "--mem-fraction-static", "--gpu-memory-utilization",
     "--max-model-len", "--max-num-seqs", "--attention-backend", "--device", "--dtype",
-    "--speculative-algorithm",
+    "--speculative-algorithm", "--speculative-config",
     "--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens",
     "--ctx-size", "-c", "--threads", "-t", "-np", "--parallel",
 )  # fmt: skip

@@ -84,3 +84,29 @@ def test_state_folder_with_a_colon_cannot_be_on_a_path(host: Host, tmp_path: Pat
     host.env["XDG_STATE_HOME"] = os.fspath(host.state)
 
     assert "VIGIL_ATTEST" not in environment(host, attester=ATTESTER)
+
+
+# --- vigil-engine, put beside a start in the same way
+
+PLUGIN = {
+    "files": {"vigil_engine/policy.py": TEXT, "vigil_engine-0.1.0.dist-info/entry_points.txt": "[x]\n"},
+    "name": "fedcba9876543210",
+    "schedule": '{"schema": 1}',
+}
+
+
+def test_plugin_stands_on_the_path_beside_the_attester(host: Host) -> None:
+    env = environment(host, attester=ATTESTER, plugin=PLUGIN, env={"PYTHONPATH": "/mine"})
+    home = host.state / "vigil/engine/fedcba9876543210"
+
+    assert env["PYTHONPATH"] == f"{home}:{host.state}/vigil/attest/0123456789abcdef:/mine"
+    assert env["VIGIL_ENGINE_SCHEDULE"] == '{"schema": 1}'
+    assert (home / "vigil_engine/policy.py").read_text() == TEXT
+    assert Path(env["VIGIL_ENGINE_DIR"]).stat().st_mode & 0o777 == 0o700
+
+
+def test_state_folder_that_cannot_hold_the_plugin_does_not_keep_the_server_back(host: Host) -> None:
+    (host.state / "vigil").mkdir(parents=True)
+    (host.state / "vigil/engine").write_text("a file in its place")
+
+    assert "VIGIL_ENGINE_DIR" not in environment(host, plugin=PLUGIN)

@@ -56,7 +56,7 @@ def _serve(server: socket.socket, decider: Decider) -> None:
             client, _ = server.accept()
         except OSError:
             return
-        with client, contextlib.suppress(OSError, ValueError):
+        with client, contextlib.suppress(OSError, ValueError, RecursionError):
             client.settimeout(PATIENCE_S)
             client.sendall(json.dumps(_answer(client, decider)).encode() + b"\n")
 
