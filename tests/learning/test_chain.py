@@ -53,7 +53,9 @@ def trained(toy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_it_will_take_is_said_before_and_how_far_it_is_while_it_goes_on(trained: Path) -> None:
-    said = [line for line in (trained.parent / "said").read_text().splitlines() if "Loading weights" not in line]
+    said = [
+        line for line in (trained.parent / "said").read_text().splitlines() if line and "Loading weights" not in line
+    ]
     assert said[0].startswith(
         "96 documents, 2,924 tokens; 12 epochs, 72 steps of 512 tokens; disk: checkpoint 772.0 KiB, draft"
     )
