@@ -39,6 +39,7 @@ def wanted() -> dict[Path, str]:
     """Return every file that is made from the code, with what it must hold."""
     found = {DOCS / path: text for module in WHOLE for path, text in module.pages().items()}
     found[DOCS / "pictures" / "layers.svg"] = layers.picture()
+    found[DOCS / "pictures" / "training.svg"] = drafts.picture()
     for module in PARTIAL:
         for path, parts in module.parts().items():
             found[DOCS / path] = filled((DOCS / path).read_text("utf-8"), parts)

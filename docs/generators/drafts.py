@@ -6,6 +6,8 @@ from typing import Any
 
 from generators.comparisons import section
 from generators.markdown import prose, table
+from vigil_draft.learn.curves import svg_of
+from vigil_draft.learn.record import read
 
 MADE = Path(__file__).parents[2] / "packages" / "vigil-draft-smollm2" / "src" / "vigil_draft_smollm2" / "made"
 WIDENED = Path(__file__).parents[1] / "results" / "widened.json"
@@ -16,6 +18,11 @@ EVERY = 6
 def parts() -> dict[str, dict[str, str]]:
     """Return the made parts of the pages."""
     return {"drafts.md": {"estimate": estimate(), "course": course(), "widened": widened()}}
+
+
+def picture() -> str:
+    """Return the picture of its training, as `vigil draft report` draws it."""
+    return svg_of([read(MADE / "record.jsonl")], "a draft of SmolLM2-135M-Instruct, seven minutes on one H200")
 
 
 def estimate() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,8 +47,25 @@ def record(out: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def trained(toy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained") / "draft"
-    run(command(toy, out, "--epochs", "12"))
+    said = run(command(toy, out, "--epochs", "12")).stderr
+    (out.parent / "said").write_text(said)
     return out
+
+
+def test_what_it_will_take_is_said_before_and_how_far_it_is_while_it_goes_on(trained: Path) -> None:
+    said = [
+        line for line in (trained.parent / "said").read_text().splitlines() if line and "Loading weights" not in line
+    ]
+    assert said[0].startswith(
+        "96 documents, 2,924 tokens; 12 epochs, 72 steps of 512 tokens; disk: checkpoint 772.0 KiB, draft"
+    )
+    assert re.search(
+        r"s a step, .* s of it for the target's states until they are kept: ends in about .*; memory .* MiB", said[1]
+    )
+    assert re.search(
+        r"^step 72/72  \d+ tokens/s  loss .*  accuracy .*  acceptance length .* \(k 3\)  0\.0 s left$", said[-1]
+    )
+    assert (trained / "training/checkpoint.safetensors").stat().st_size == pytest.approx(772 * 1024, rel=0.02)
 
 
 def test_a_draft_learns_and_is_a_folder_that_engines_know(trained: Path) -> None:

@@ -198,6 +198,15 @@ def test_a_layer_that_the_target_does_not_have_is_fatal() -> None:
     assert (found.severity, "[57] is never met" in found.text) == (Severity.FATAL, True)
 
 
+def test_the_output_of_the_last_layer_is_one_that_sglang_never_takes_and_vllm_does() -> None:
+    """SGLang takes a state before the layer behind it runs (0.5.23, llama.py), vLLM after each (0.32, interfaces.py)."""
+    last, before = [1, 15, 31], [1, 15, 30]
+    ids = {"eagle_aux_hidden_state_layer_ids": last}
+    assert "[31] is never met" in findings("0.5.23", eagle_config=ids)["DRAFT001"].text
+    assert "DRAFT001" not in findings("0.5.23", eagle_config={"eagle_aux_hidden_state_layer_ids": before})
+    assert "DRAFT001" not in findings("0.32.0", engine="vllm", eagle_aux_hidden_state_layer_ids=[2, 16, 32])
+
+
 def test_another_vocabulary_than_the_targets_is_a_warning() -> None:
     found = findings("0.5.23", target={**TARGET, "vocab_size": 151936})
     assert found["DRAFT007"].severity is Severity.WARNING

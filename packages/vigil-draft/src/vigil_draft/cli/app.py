@@ -4,7 +4,7 @@ from importlib import import_module
 
 import typer
 
-COMMANDS = ("inspect", "convert", "prepare", "extract", "train", "eval", "verify", "widen")
+COMMANDS = ("inspect", "convert", "prepare", "extract", "train", "report", "eval", "verify", "widen")
 
 app = typer.Typer(help="Make, check and convert EAGLE-3 draft models.", rich_markup_mode=None, no_args_is_help=True)
 

@@ -7,6 +7,11 @@ import typer
 
 DATA = typer.Option(help="Folder of prepared data (vigil draft prepare).")
 
+BOUNDARIES = typer.Option(
+    metavar="K,K,...",
+    help="Feed it with the target's states after so many layers; else after 2, L // 2 and L - 3, as engines do by themselves.",
+)
+
 
 def command(
     target: Annotated[str, typer.Option(help="The target: a folder, or a name that transformers knows.")],
@@ -31,6 +36,7 @@ def command(
         int, typer.Option(help="Words that the draft can say: the most frequent ones of the answers.")
     ] = 32000,
     intermediate: Annotated[int | None, typer.Option(help="Size of the draft's MLP; else the target's.")] = None,
+    boundaries: Annotated[str | None, BOUNDARIES] = None,
     keep_gib: Annotated[
         float | None, typer.Option(help="Memory for the target's states, so that later epochs need not compute them.")
     ] = None,
@@ -56,12 +62,14 @@ def command(
     import json
     import sys
 
+    from vigil.errors import UsageError
+    from vigil_draft.cli.boundaries import boundaries_of
     from vigil_draft.cli.torch_needed import torch_needed
     from vigil_draft.data.prepared import read_manifest
-    from vigil.errors import UsageError
 
     if trainer not in {"own", "speculators"}:
         raise UsageError(f"--trainer {trainer}: own or speculators")
+    places = boundaries_of(boundaries)
     read_manifest(data)  # refused before seconds are spent on torch and the target
     torch_needed()
     from vigil_draft.learn.launch import launch
@@ -76,6 +84,7 @@ def command(
         minutes=minutes,
         draft_vocab=draft_vocab,
         inner=intermediate,
+        boundaries=places,
         keep_gib=keep_gib,
         length=length,
         tokens_per_step=tokens_per_step,

@@ -97,12 +97,11 @@ class Draft(nn.Module):
         """Start from the target's head and final norm; all else by chance, the same for a seed."""
         chance = torch.Generator().manual_seed(seed)
         with torch.no_grad():
-            for name, weight in self.named_parameters():
+            for weight in self.parameters():
                 if weight.ndim == 2:  # noqa: PLR2004 - a matrix
                     weight.copy_(torch.randn(weight.shape, generator=chance) * 0.02)
                 else:
                     weight.fill_(1.0)
-                del name
             self.lm_head.weight.copy_(target.head[self.vocabulary])
             self.norm.weight.copy_(target.norm.weight)
 

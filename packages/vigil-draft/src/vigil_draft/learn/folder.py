@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save
 
 from vigil.errors import UsageError
 from vigil_draft.data.prepared import write_whole
+from vigil_draft.formats.configs import USUAL_INPUTS
 from vigil_draft.learn.attention import proven
 from vigil_draft.learn.draft import Draft
 from vigil_draft.states.attention import FlashKernel
@@ -65,9 +66,10 @@ def config_for(target: Target, words: int, inner: int | None = None) -> dict[str
         "attention_bias": False,
         "mlp_bias": False,
     }
-    if tuple(target.boundaries) != default_boundaries(
-        layers
-    ):  # vLLM reads the first, as boundaries; SGLang the second, as layers
+    if len(target.boundaries) != USUAL_INPUTS:
+        config["num_aux_hidden_states"] = len(target.boundaries)  # read by vLLM from 0.23 and SGLang from 0.5.12 on
+    if tuple(target.boundaries) != default_boundaries(layers):
+        # vLLM reads the first, as boundaries; SGLang the second, as layers
         config["eagle_aux_hidden_state_layer_ids"] = list(target.boundaries)
         shifted = [each - 1 for each in target.boundaries]
         config["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": shifted, "use_aux_hidden_state": True}
@@ -116,6 +118,12 @@ def read(folder: Path, target: Target) -> tuple[Draft, dict[str, Any]]:
         raise UsageError(f"{folder}: no {Path(error.filename or 'model.safetensors').name}{pickled}") from None
     except (ValueError, SafetensorError) as error:
         raise UsageError(f"{folder}: damaged: {str(error).splitlines()[0]}") from None
+    if "transformer_layer_config" in config:
+        raise UsageError(
+            f"{folder}: is in the form of speculators: vigil draft convert {folder} DST --to vllm comes first"
+        )
+    if not isinstance(config.get("hidden_size"), int) or not isinstance(config.get("vocab_size"), int):
+        raise UsageError(f"{folder}: its config.json says no hidden_size or vocab_size: not a draft")
     asked = [flag for flag in OTHER_MATHS if config.get(flag)]
     if asked:
         raise UsageError(f"{folder}: {', '.join(asked)} set: only drafts in the portable profile can be evaluated here")

@@ -34,7 +34,11 @@ class Plan:
     """Size of the draft's MLP; None: the target's."""
     keep_gib: float | None = None
     """Memory for the target's states; None: a share of what is free."""
-    compiled: bool = False
+
+    @property
+    def tokens_of_a_step(self) -> int:
+        """Tokens of a step of all processes, padding among them."""
+        return self.rows_per_step * self.nproc * self.length
 
     @property
     def rows_per_step(self) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import resource
+import shutil
 import sys
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,10 @@ from torch import distributed
 from vigil.errors import UsageError, VigilError
 from vigil_draft.data import prepared
 from vigil_draft.formats.provenance import SCHEMA
-from vigil_draft.learn import checkpoint, folder
+from vigil_draft.learn import checkpoint, folder, forecast
 from vigil_draft.learn.draft import Draft
 from vigil_draft.learn.order import Plan, rate, rows_of, steps_per_epoch
+from vigil_draft.learn.progress import Lines
 from vigil_draft.learn.step import Objective, Tally
 from vigil_draft.processes import orphaned
 from vigil_draft.states.batch import Corpus
@@ -25,8 +28,6 @@ from vigil_draft.states.extract import data_sha256
 from vigil_draft.states.files import FileStates
 from vigil_draft.states.source import Source
 from vigil_draft.states.target import Target
-
-LINE_EVERY_S = 10.0
 
 
 class DivergedError(VigilError):
@@ -67,7 +68,6 @@ class Training:
         self.steps = plan.epochs * steps_per_epoch(plan, len(self.corpus.rows))
         self.began = time.monotonic() - self.spent_s
 
-    @property
     def progress(self) -> float:
         """Return the part of the training that is done, by steps or by time, whichever is further; rank 0's clock counts."""
         seconds = time.monotonic() - self.began
@@ -77,6 +77,14 @@ class Training:
             distributed.broadcast(shared, 0)
             part = float(shared)
         return part
+
+    def foreseen(self, each_s: float) -> tuple[int, float]:
+        """Return the step at which it will end and the seconds until then, at so many seconds a step."""
+        steps, minutes = max(0, self.steps - self.step), self.plan.minutes
+        left_s = each_s * steps
+        if minutes is not None and (by_time_s := max(0.0, self.began + 60 * minutes - time.monotonic())) < left_s:
+            steps, left_s = round(by_time_s / each_s), by_time_s
+        return self.step + steps, left_s
 
     def advance(self, progress: float) -> Tally:
         """Do one step."""
@@ -144,69 +152,65 @@ def train(plan: Plan, device: torch.device, rank: int = 0) -> dict[str, Any]:
     """Train to the end, from the last checkpoint where there is one; return the last line of the record."""
     training = Training(plan, device, rank)
     line = Lines(training)
+    line.say(_before(training))
     if training.step:
         line.say(f"goes on after step {training.step}")
-    saved = time.monotonic()
-    while training.step < training.steps and (progress := training.progress) < 1:
+    try:
+        _all_steps(training, line)
+        return line.end()
+    except OSError as error:  # a full disk; what is read says so itself
+        raise VigilError(
+            f"{plan.out}: step {training.step}: write failed: {error.strerror}: the last checkpoint is kept, "
+            "the same command goes on from it"
+        ) from None
+
+
+def _all_steps(training: Training, line: Lines) -> None:
+    plan = training.plan
+    saved, watched = time.monotonic(), [time.monotonic()]
+    while training.step < training.steps and (progress := training.progress()) < 1:
         line.add(training.advance(progress))
+        if len(watched) <= forecast.WATCHED:
+            watched.append(time.monotonic())
+            if len(watched) > forecast.WATCHED and not training.rank:
+                line.say(_after(training, watched))
         if orphaned():
             raise VigilError("the process that started this one is gone")
         if time.monotonic() - saved >= 60 * plan.save_minutes:
             training.save()
             saved = time.monotonic()
     training.save()
-    return line.write()
 
 
-class Lines:
-    """The progress line every ten seconds, and the record beside it (both by the first process)."""
+def _before(training: Training) -> str:
+    """Return what it will take; UsageError where the disk cannot hold it."""
+    plan, out = training.plan, training.out
+    disk = forecast.disk_of(
+        sum(weight.numel() for weight in training.draft.parameters()),
+        len(training.draft.vocabulary),
+        len(training.target.embedding),
+    )
+    there = sum(path.stat().st_size for path in (out / checkpoint.FILE, out / "model.safetensors") if path.exists())
+    free = shutil.disk_usage(out).free
+    forecast.refuse_small_disk(plan.out, disk, there, free)
+    corpus = training.corpus
+    lengths = [end - begin for row in corpus.rows for begin, end in map(corpus.span, row)]
+    return forecast.told_before(plan, lengths, training.steps, disk, free)
 
-    def __init__(self, training: Training) -> None:
-        self.training = training
-        self.tally: Tally | None = None
-        self.steps, self.since = 0, time.monotonic()
-        self.last: dict[str, Any] = {}
 
-    def say(self, text: str) -> None:
-        """Print a line, once for all processes."""
-        if not self.training.rank:
-            print(text, file=sys.stderr, flush=True)
-
-    def add(self, tally: Tally) -> None:
-        """Count a step; print where the time has come."""
-        self.tally = tally if self.tally is None else self.tally + tally
-        self.steps += 1
-        if time.monotonic() - self.since >= LINE_EVERY_S:
-            self.write()
-
-    def write(self) -> dict[str, Any]:
-        """Print and record the steps since the last line; return the record."""
-        if self.tally is None:
-            return self.last
-        training, plan, now = self.training, self.training.plan, time.monotonic()
-        tokens = self.steps * plan.rows_per_step * plan.nproc * plan.length
-        joint = self.tally.joint
-        accuracy = [float(each) for each in self.tally.right / self.tally.guesses.clamp(min=1)]
-        self.last = {
-            "step": training.step,
-            "of": training.steps,
-            "seconds": round(now - training.began, 1),
-            "tokens_per_s": round(tokens / (now - self.since)),
-            "loss": round(float(self.tally.loss.sum()) / self.steps, 4),
-            "accuracy": [round(each, 4) for each in accuracy],
-            "joint": [round(each, 4) for each in joint],
-            "acceptance_length_k3": round(1 + sum(joint[:3]), 3),
-            "acceptance_length": round(1 + sum(joint), 3),
-            "peak_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if training.device.type == "cuda" else None,
-        }
-        if not training.rank:
-            with (training.out / "record.jsonl").open("a") as file:
-                file.write(json.dumps(self.last) + "\n")
-            shown = " ".join(f"{each:.3f}" for each in accuracy)
-            self.say(
-                f"step {training.step}/{training.steps}  {self.last['tokens_per_s']} tokens/s  loss {self.last['loss']:.3f}"
-                f"  accuracy {shown}  acceptance length {self.last['acceptance_length_k3']:.2f} (k 3),"
-                f" {self.last['acceptance_length']:.2f} (k {plan.ttt})"
-            )
-        self.tally, self.steps, self.since = None, 0, now
-        return self.last
+def _after(training: Training, watched: list[float]) -> str:
+    """Return when it will end, by the steps that were watched (moments between them)."""
+    plan, source, rows = training.plan, training.source, training.corpus.rows
+    some = rows_of(plan, len(rows), training.step - 1, training.rank)
+    began = time.monotonic()
+    float(source.computed(some, training.corpus.batch(some).to(training.device)).last[0, 0])  # waits for the GPU
+    states_s = time.monotonic() - began
+    pace = forecast.pace_of([b - a for a, b in pairwise(watched)], states_s, source.room)
+    left_s = pace.left_s(plan, len(rows), training.step, steps_per_epoch(plan, len(rows)))
+    if training.device.type == "cuda":
+        now = torch.cuda.max_memory_allocated(training.device)
+    else:
+        now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    to_come = max(0, min(source.room, len(rows)) - len(source.kept)) * source.row_bytes
+    limit_s = None if plan.minutes is None else training.began + 60 * plan.minutes - time.monotonic()
+    return forecast.told_after(pace, left_s, limit_s, time.time(), (now, now + to_come))

@@ -44,7 +44,8 @@ class Source:
         free = torch.cuda.mem_get_info(target.device)[0] * SHARE_OF_FREE if target.device.type == "cuda" else CPU_BYTES
         free = free if keep_gib is None else keep_gib * 2**30
         width = target.embedding.shape[1] * (len(target.boundaries) + 1) * target.embedding.element_size() + 8
-        self.room = int(free // (width * corpus.length))
+        self.row_bytes = width * corpus.length
+        self.room = int(free // self.row_bytes)
         self.kept: dict[int, States] = {}
 
     def of(self, rows: list[int]) -> tuple[Batch, States]:
@@ -55,7 +56,7 @@ class Source:
             return batch, States(
                 *(torch.cat([getattr(each, name) for each in held]) for name in ("aux", "last", "greedy"))
             )
-        found = self._computed(rows, batch)
+        found = self.computed(rows, batch)
         for place, row in enumerate(rows):
             if len(self.kept) < self.room:
                 self.kept[row] = States(
@@ -66,10 +67,10 @@ class Source:
                 )
         return batch, found
 
-    def _computed(self, rows: list[int], batch: Batch) -> States:
+    def computed(self, rows: list[int], batch: Batch) -> States:
         """Compute or read them; on the CPU row by row, so that a row's states do not depend on which rows stand beside it."""
         if self.read is None and self.target.device.type == "cpu" and len(rows) > 1:
-            parts = [self._computed([row], self.corpus.batch([row])) for row in rows]
+            parts = [self.computed([row], self.corpus.batch([row])) for row in rows]
             return States(*(torch.cat([getattr(part, name) for part in parts]) for name in ("aux", "last", "greedy")))
         aux, last = self.read(rows, batch) if self.read else self.target.states(batch)
         kind = self.target.embedding.dtype  # files hold bf16

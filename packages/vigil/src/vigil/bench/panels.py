@@ -21,9 +21,12 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
-    """One quantity of all arms. `below`: what the loads are. `top`: where the axis ends; wider intervals leave it."""
+    """One quantity of all arms. `below`: what the loads are. `top`: where the axis ends; wider intervals leave it.
 
-    kind: Literal["concurrency", "rate"]
+    Panels of one `kind` stand side by side.
+    """
+
+    kind: str
     title: str
     below: str
     series: tuple[Series, ...]

@@ -26,7 +26,12 @@ def charts_of(reports: "Sequence[Report]") -> str:
     """Return the pictures of reports as text for stdout; nothing where no arm has two loads to be joined."""
     from vigil.bench.panels import panels_of
 
-    panels = [one for one in panels_of(reports) if any(len(series.points) > 1 for series in one.series)]
+    return charts(panels_of(reports))
+
+
+def charts(panels: "Sequence[Panel]") -> str:
+    """Return panels as text for stdout, those of one kind in a block; nothing where no line has two points to be joined."""
+    panels = [one for one in panels if any(len(series.points) > 1 for series in one.series)]
     if not panels:
         return ""
     style, coloured = _style(), _coloured()

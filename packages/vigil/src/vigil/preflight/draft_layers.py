@@ -102,10 +102,13 @@ def _by_sglang(draft: Draft, layers: int | None) -> tuple[Severity, str, str] | 
         return Severity.WARNING, text, advice + "if they are counted as speculators and vLLM do."
     if nested is None or layers is None:
         return None
-    beyond = [one for one in nested if one >= layers or one < -1]
+    # 0.5.23, llama.py: a state is taken before layer id + 1 runs, so that of the last layer never is.
+    beyond = [one for one in nested if not -1 <= one < layers - 1]
     if beyond:
-        text = f"{draft.given} is fed from the layers {_list(nested)}, and the target has 0 to {layers - 1}: "
-        text += f"{_list(beyond)} is never met."
+        text = (
+            f"{draft.given} is fed from the layers {_list(nested)}, and of a target of {layers} layers it takes 0 to "
+        )
+        text += f"{layers - 2}: {_list(beyond)} is never met."
         return Severity.FATAL, text, "Take the draft that was trained for this target."
     if nested == default:
         text = (
