@@ -20,8 +20,10 @@ from vigil.errors import UsageError
 from vigil_draft.data import prepared
 from vigil_draft.learn.launch import launch
 from vigil_draft.learn.order import Plan
+from vigil_draft.states.asked import Asked
 from vigil_draft.states.batch import Corpus
-from vigil_draft.states.extract import SPARE, Asked, extract
+from vigil_draft.states.begin import SPARE
+from vigil_draft.states.extract import extract
 from vigil_draft.states.files import FileStates
 from vigil_draft.states.target import default_boundaries
 

@@ -20,7 +20,8 @@ def command(
 
     read_manifest(data)  # refused before seconds are spent on torch and the target
     torch_needed()
-    from vigil_draft.states.extract import Asked, extract
+    from vigil_draft.states.asked import Asked
+    from vigil_draft.states.extract import extract
 
     manifest = extract(Asked(target=target, data=str(data), out=str(out), length=length, shard=shard, nproc=nproc))
     print(f"{out}: {manifest['shards']} shards, boundaries {manifest['boundaries']}")
