@@ -41,32 +41,28 @@ class Part:
         lacking = [name for name in lacking if words or not name.startswith("embed_tokens.")]
         if lacking:
             raise NoPartError(f"{path}: has no plain weights for {lacking[0]}: it cannot be run in part")
-        self._seen: torch.Tensor | None = None
-        self.model.norm.register_forward_pre_hook(self._keep)
-
-    def _keep(self, _module: Any, given: tuple[torch.Tensor, ...]) -> None:
-        self._seen = given[0]
+        self.norm = self.model.norm
+        self.model.norm = (
+            torch.nn.Identity()
+        )  # what comes out is the state before it; no hook, so threads share nothing
 
     @torch.no_grad()
     def of_tokens(self, token_ids: torch.Tensor) -> torch.Tensor:
         """Return the state [T, H] that the layers make of tokens; the part must begin at the first layer."""
-        self.model(input_ids=token_ids.unsqueeze(0), use_cache=False)
-        assert self._seen is not None  # noqa: S101 - the norm was called
-        return self._seen[0]
+        found: torch.Tensor = self.model(input_ids=token_ids.unsqueeze(0), use_cache=False).last_hidden_state
+        return found[0]
 
     @torch.no_grad()
     def of_states(self, states: torch.Tensor) -> torch.Tensor:
         """Return the state [T, H] that the layers make of the one before them."""
-        self.model(inputs_embeds=states.to(torch.bfloat16).unsqueeze(0), use_cache=False)
-        assert self._seen is not None  # noqa: S101 - the norm was called
-        return self._seen[0]
+        given = states.to(torch.bfloat16).unsqueeze(0)
+        found: torch.Tensor = self.model(inputs_embeds=given, use_cache=False).last_hidden_state
+        return found[0]
 
     @torch.no_grad()
     def normed(self, last: torch.Tensor) -> torch.Tensor:
         """Return a state after the final norm."""
-        seen = self._seen
-        found: torch.Tensor = self.model.norm(last.to(torch.bfloat16))
-        self._seen = seen
+        found: torch.Tensor = self.norm(last.to(torch.bfloat16))
         return found
 
 
