@@ -183,9 +183,9 @@ def test_states_of_another_target_at_the_same_path_are_refused(toy: Path, tmp_pa
     weights = load_file(target / "model.safetensors")
     save_file({name: each + 1e-3 for name, each in weights.items()}, target / "model.safetensors", {"format": "pt"})
     plan = replace(training(toy, tmp_path / "draft", str(out)), target=str(target))
-    with pytest.raises(UsageError, match="states of another target than the one given .*: its weights differ"):
+    with pytest.raises(UsageError, match=r"states of another target than the one given .*: its weights differ"):
         launch(plan)
-    with pytest.raises(UsageError, match="begun with another target at .*: its weights changed"):
+    with pytest.raises(UsageError, match=r"begun with another target at .*: its weights changed"):
         extract(asked(toy, out, target=str(target)))
 
 

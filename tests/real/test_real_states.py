@@ -1,4 +1,4 @@
-"""Hidden states of a real engine on the CPU: each is that of transformers in process within bf16, and of no layer or token beside it."""
+"""Hidden states of real engines on the CPU: those of transformers in process within bf16, and of no layer or token beside."""
 
 import json
 import subprocess
