@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from vigil.errors import UsageError
 from vigil_draft.data import prepared
 from vigil_draft.learn.launch import launch
 from vigil_draft.learn.order import Plan
+from vigil_draft.states.asked import Asked
 from vigil_draft.states.batch import Corpus
-from vigil_draft.states.extract import SPARE, Asked, extract
-from vigil_draft.states.files import FileStates
+from vigil_draft.states.begin import SPARE
+from vigil_draft.states.extract import extract
+from vigil_draft.states.files import LATER, FileStates
 from vigil_draft.states.target import default_boundaries
 
 LENGTH, SHARD = 32, 4
@@ -168,6 +172,42 @@ def test_another_extractions_folder_is_refused_and_left_as_it_is(toy: Path, whol
     with pytest.raises(UsageError, match="not extracted states"):
         extract(asked(toy, copy))
     assert content(copy) == content(whole)
+
+
+def test_states_of_another_target_at_the_same_path_are_refused(toy: Path, tmp_path: Path) -> None:
+    target, out = tmp_path / "target", tmp_path / "states"
+    shutil.copytree(toy / "target", target)
+    extract(asked(toy, out, target=str(target)))
+    held = json.loads((out / "manifest.json").read_text())["target_identity"]
+    assert set(held) == {"config_sha256", "weights_sha256"}
+    weights = load_file(target / "model.safetensors")
+    save_file({name: each + 1e-3 for name, each in weights.items()}, target / "model.safetensors", {"format": "pt"})
+    plan = replace(training(toy, tmp_path / "draft", str(out)), target=str(target))
+    with pytest.raises(UsageError, match=r"states of another target than the one given .*: its weights differ"):
+        launch(plan)
+    with pytest.raises(UsageError, match=r"begun with another target at .*: its weights changed"):
+        extract(asked(toy, out, target=str(target)))
+
+
+def test_states_that_do_not_say_their_target_are_taken(toy: Path, copy: Path) -> None:
+    manifest = json.loads((copy / "manifest.json").read_text())
+    kept = {name: value for name, value in manifest.items() if name not in LATER}
+    (copy / "manifest.json").write_text(json.dumps(kept))
+    extract(asked(toy, copy))
+    identity = {"weights_sha256": "another"}
+    FileStates(copy, Corpus(prepared.read(toy / "data"), LENGTH, 0), {}, identity).document(3)
+
+
+def test_data_of_another_tokenizer_is_refused(toy: Path, tmp_path: Path) -> None:
+    target, data = tmp_path / "target", tmp_path / "data"
+    shutil.copytree(toy / "target", target)
+    (target / "tokenizer.json").write_text("{}")
+    data.mkdir()
+    docs = prepared.documents([([5, 6, 7, 8], [False, True, True, True])])
+    told = {"asked": {"target": {"tokenizer_sha256": "0" * 64}}}
+    prepared.write_manifest(data, [prepared.write_shard(data, 0, docs)], told)
+    with pytest.raises(UsageError, match="prepared with another tokenizer than that of"):
+        extract(asked(toy, tmp_path / "out", data=str(data), target=str(target)))
 
 
 def test_a_disk_that_is_too_small_is_refused_before_the_start(toy: Path, whole: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import torch
 from vigil_draft.data import prepared
 from vigil_draft.evaluate.acceptance import lengths
 from vigil_draft.evaluate.guesses import guess
+from vigil_draft.formats.identity import difference, identity_of
+from vigil_draft.formats.provenance import provenance_of
 from vigil_draft.learn import folder
 from vigil_draft.states.batch import Corpus
-from vigil_draft.states.target import Target
+from vigil_draft.states.target import Target, folder_of
 
 TOKENS_AT_ONCE = {"cuda": 32768, "cpu": 4096}
 UNLIKE_GREEDY = 0.95
@@ -23,6 +26,13 @@ def evaluate(draft_folder: Path, target_path: str, data: Path, *, k: int, length
     """Return accuracy and acceptance length of a draft on prepared data."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     boundaries = folder.boundaries_of(draft_folder)
+    other = difference((provenance_of(draft_folder) or {}).get("target_identity"), identity_of(folder_of(target_path)))
+    if other:
+        print(
+            f"{draft_folder}: was trained for another target than {target_path}: {other} differ",
+            file=sys.stderr,
+            flush=True,
+        )
     target = Target(target_path, device, torch.bfloat16 if device.type == "cuda" else torch.float32, boundaries)
     draft, config = folder.read(draft_folder, target)
     corpus = Corpus(prepared.read(data), length, seed=0)
@@ -32,6 +42,7 @@ def evaluate(draft_folder: Path, target_path: str, data: Path, *, k: int, length
         "schema": 1,
         "draft": str(draft_folder),
         "target": target_path,
+        "another_target": bool(other),
         "data": str(data),
         "documents": len({each.document for each in found.answers}),
         "positions": found.places,

@@ -16,6 +16,7 @@ from torch import distributed
 
 from vigil.errors import UsageError, VigilError
 from vigil_draft.data import prepared
+from vigil_draft.formats.identity import identity_of
 from vigil_draft.formats.provenance import SCHEMA
 from vigil_draft.learn import checkpoint, folder, forecast
 from vigil_draft.learn.draft import Draft
@@ -23,11 +24,11 @@ from vigil_draft.learn.order import Plan, rate, rows_of, steps_per_epoch
 from vigil_draft.learn.progress import Lines
 from vigil_draft.learn.step import Objective, Tally
 from vigil_draft.processes import orphaned
+from vigil_draft.states.asked import data_sha256
 from vigil_draft.states.batch import Corpus
-from vigil_draft.states.extract import data_sha256
 from vigil_draft.states.files import FileStates
 from vigil_draft.states.source import Source
-from vigil_draft.states.target import Target
+from vigil_draft.states.target import Target, folder_of
 
 
 class DivergedError(VigilError):
@@ -54,7 +55,8 @@ class Training:
                 f"{plan.data}: has token ids that {plan.target} does not know: prepared with another tokenizer"
             )
         facts = {"data_sha256": data_sha256(Path(plan.data)), "boundaries": list(self.target.boundaries)}
-        files = FileStates(Path(plan.states), self.corpus, facts) if plan.states else None
+        self.identity = identity_of(folder_of(plan.target))
+        files = FileStates(Path(plan.states), self.corpus, facts, self.identity) if plan.states else None
         self.source = Source(self.target, self.corpus, files.read if files else None, keep_gib=plan.keep_gib)
         words = words_of(self.corpus, plan.draft_vocab, len(self.target.embedding))
         self.config = folder.config_for(self.target, len(words), plan.inner)
@@ -135,6 +137,7 @@ class Training:
             "made_by": "vigil draft train",
             "version": __version__,
             "target": self.plan.target,
+            "target_identity": self.identity,
             "command": sys.argv,
             "plan": self.plan.facts(),
             "data": prepared.read_manifest(Path(self.plan.data)),

@@ -1,60 +1,37 @@
-"""Extraction: the states of prepared data to files, shard by shard, by several processes, going on after a kill.
-
-A target that is served (SGLang's returned hidden states, vLLM's connector) would take the place of `Target` in
-`extract_shard`: it must give `states(batch)` and say its boundaries.
-"""
+"""Extraction by the target in process: states of prepared data to files, by several processes, going on after a kill."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from vigil.errors import UsageError, VigilError
-from vigil_draft import __version__
+from vigil.errors import VigilError
 from vigil_draft.data import prepared
 from vigil_draft.processes import device_of, fail, orphaned, run_all
 from vigil_draft.states import files
+from vigil_draft.states.asked import Asked, corpus_of, lengths_of
 from vigil_draft.states.batch import Corpus
-from vigil_draft.states.target import Target, default_boundaries, shape_of
+from vigil_draft.states.begin import begin
+from vigil_draft.states.target import Target
 
 TOKENS_AT_ONCE = {"cuda": 32768, "cpu": 2048}
-SPARE = 64 << 20
-"""Bytes that must stay free on the disk."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """One extraction."""
-
-    target: str
-    data: str
-    out: str
-    length: int = 2048
-    shard: int = 256
-    """Documents of a shard."""
-    nproc: int = 1
-    boundaries: tuple[int, ...] | None = None
 
 
 def extract(asked: Asked, free: int | None = None) -> dict[str, Any]:
     """Extract what is not there yet, on a disk with so many free bytes (else it is asked); return the manifest."""
-    out = Path(asked.out)
-    out.mkdir(parents=True, exist_ok=True)
-    left = _plan(asked, shutil.disk_usage(out).free if free is None else free)
+    left = begin(asked, free)
     if left and asked.nproc == 1:
         work(asked, left, 0)
     elif left:
         run_all(__name__, json.dumps({"asked": asdict(asked), "left": left}), asked.nproc)
-    return files.read_manifest(out)
+    return files.read_manifest(Path(asked.out))
 
 
 def work(asked: Asked, left: list[int], rank: int) -> None:
@@ -63,36 +40,34 @@ def work(asked: Asked, left: list[int], rank: int) -> None:
     docs = prepared.read(Path(asked.data))
     target = Target(asked.target, device, torch.bfloat16 if device.type == "cuda" else torch.float32, asked.boundaries)
     if rank == 0:
-        _foretell(target, asked, [corpus for shard in left if (corpus := _corpus(docs, asked, shard))])
-    began = time.monotonic()
+        _try_out(target, asked, [corpus for shard in left if (corpus := corpus_of(docs, asked, shard))])
     mine = left[rank :: asked.nproc]
-    for done, shard in enumerate(mine, start=1):
-        try:
-            extract_shard(target, _corpus(docs, asked, shard), out, shard, shard * asked.shard)
-        except OSError as error:
-            raise VigilError(f"{out}: {error.strerror}: finished shards are kept, the same command goes on") from None
+    progress = Progress(len(mine))
+    for shard in mine:
+        with files.kept_where_full(out):
+            extract_shard(target, corpus_of(docs, asked, shard), out, shard, shard * asked.shard)
         if orphaned():
             raise VigilError("the process that started this one is gone")
         if rank == 0:
-            spent = time.monotonic() - began
-            print(
-                f"shard {done} of {len(mine)}, {spent / done * (len(mine) - done) / 60:.1f} min left",
-                file=sys.stderr,
-                flush=True,
-            )
+            progress.finished()
 
 
-def _corpus(docs: prepared.Documents, asked: Asked, shard: int) -> Corpus | None:
-    """Return the documents of a shard, None where none of them has a token that counts."""
-    first, end = shard * asked.shard, min((shard + 1) * asked.shard, len(docs))
-    base, upto = docs.starts[first], docs.starts[end]
-    starts = docs.starts[first : end + 1]
-    for place in range(len(starts)):
-        starts[place] -= base
-    try:
-        return Corpus(prepared.Documents(docs.token_ids[base:upto], docs.loss_mask[base:upto], starts), asked.length, 0)
-    except UsageError:
-        return None
+class Progress:
+    """Counts the shards that are finished, and says how long the rest will take."""
+
+    def __init__(self, shards: int) -> None:
+        self.shards, self.done, self.began = shards, 0, time.monotonic()
+
+    def finished(self) -> None:
+        """Count one more, and say so."""
+        self.done += 1
+        minutes = (time.monotonic() - self.began) / self.done * (self.shards - self.done) / 60
+        print(f"shard {self.done} of {self.shards}, {minutes:.1f} min left", file=sys.stderr, flush=True)
+
+
+def foretell(tokens: int, speed: float, each: str = "") -> None:
+    """Say how long so many tokens will take, at so many a second; `each`: of what the speed is."""
+    print(f"about {tokens / speed / 60:.1f} min: {speed:.0f} tokens/s{each}", file=sys.stderr, flush=True)
 
 
 def extract_shard(target: Target, corpus: Corpus | None, out: Path, shard: int, first: int) -> None:
@@ -102,8 +77,8 @@ def extract_shard(target: Target, corpus: Corpus | None, out: Path, shard: int, 
         return
     at_once = max(1, TOKENS_AT_ONCE[target.device.type] // corpus.length)
     entries = []
-    for begin in range(0, len(corpus.rows), at_once):
-        batch = corpus.batch(list(range(begin, min(begin + at_once, len(corpus.rows)))))
+    for row in range(0, len(corpus.rows), at_once):
+        batch = corpus.batch(list(range(row, min(row + at_once, len(corpus.rows)))))
         aux, last = target.states(batch.to(target.device))
         states = torch.cat([aux.unflatten(1, (len(target.boundaries), -1)), last.unsqueeze(1)], dim=1).to(
             "cpu", torch.bfloat16
@@ -117,62 +92,7 @@ def extract_shard(target: Target, corpus: Corpus | None, out: Path, shard: int, 
     files.finish_shard(out, shard, entries)
 
 
-def _plan(asked: Asked, free: int) -> list[int]:
-    """Return the shards that are left, before any process writes; UsageError for another's folder or too small a disk."""
-    out = Path(asked.out)
-    docs = prepared.read(Path(asked.data))
-    manifest = _manifest(asked, len(docs))
-    begun = _is_there(out, manifest)
-    shards = manifest["shards"]
-    left = [shard for shard in range(shards) if not files.finished(out, shard)]
-    corpora = [corpus for shard in left if (corpus := _corpus(docs, asked, shard))]
-    lengths = _lengths(corpora)
-    size = files.size_of(lengths, len(manifest["boundaries"]) + 1, manifest["hidden_size"])
-    if size + SPARE > free:
-        raise UsageError(f"{out}: {size / 1e9:.2f} GB are needed and {free / 1e9:.2f} GB are free")
-    said = f"{len(lengths)} documents, {sum(lengths)} tokens: {size / 1e9:.3f} GB of {free / 1e9:.0f} GB free"
-    print(f"{said}; {shards - len(left)} of {shards} shards are there", file=sys.stderr, flush=True)
-    if not begun:
-        versions = {"vigil_draft": __version__, "torch": torch.__version__}
-        whole = {**manifest, "command": sys.argv, "versions": versions}
-        prepared.write_whole(out / files.MANIFEST, json.dumps(whole, indent=1).encode())
-    return left
-
-
-def _manifest(asked: Asked, documents: int) -> dict[str, Any]:
-    """Return what the manifest says of an extraction, and another call of it must say too."""
-    layers, width = shape_of(asked.target)
-    return {
-        "schema": 1,
-        "kind": files.KIND,
-        "conventions": files.CONVENTIONS,
-        "target": asked.target,
-        "data_sha256": data_sha256(Path(asked.data)),
-        "boundaries": list(asked.boundaries or default_boundaries(layers)),
-        "hidden_size": width,
-        "length": asked.length,
-        "documents": documents,
-        "documents_of_a_shard": asked.shard,
-        "shards": -(-documents // asked.shard),
-    }
-
-
-def _is_there(out: Path, manifest: dict[str, Any]) -> bool:
-    """Tell whether this extraction was begun here; UsageError where another was."""
-    if not (out / files.MANIFEST).exists():
-        return False
-    was = files.read_begun(out)
-    differ = [name for name, value in manifest.items() if was.get(name) != value]
-    if differ:
-        raise UsageError(f"{out}: holds another extraction ({', '.join(differ)} differ): give another --out")
-    return True
-
-
-def _lengths(corpora: list[Corpus]) -> list[int]:
-    return [end - begin for each in corpora for row in each.rows for begin, end in map(each.span, row)]
-
-
-def _foretell(target: Target, asked: Asked, corpora: list[Corpus]) -> None:
+def _try_out(target: Target, asked: Asked, corpora: list[Corpus]) -> None:
     """Say how long it will take, by one batch of the first shard after a first one that warms up."""
     if not corpora:
         return
@@ -184,14 +104,7 @@ def _foretell(target: Target, asked: Asked, corpora: list[Corpus]) -> None:
         _, last = target.states(batch)
         float(last[0, 0])  # waits for the GPU
     speed = int((batch.document >= 0).sum()) / (time.monotonic() - began)
-    minutes = sum(_lengths(corpora)) / speed / asked.nproc / 60
-    print(f"about {minutes:.1f} min: {speed:.0f} tokens/s a process", file=sys.stderr, flush=True)
-
-
-def data_sha256(folder: Path) -> str:
-    """Return a name for the data: the hash of its shards' hashes."""
-    shards = [entry["sha256"] for entry in prepared.read_manifest(folder)["shards"]]
-    return hashlib.sha256("".join(shards).encode()).hexdigest()
+    foretell(sum(lengths_of(corpora)) // asked.nproc, speed, " a process")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +20,32 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from vigil.errors import UsageError
+from vigil.errors import UsageError, VigilError
 from vigil_draft.data.prepared import write_whole
+from vigil_draft.formats.identity import difference
 
 if TYPE_CHECKING:
     from vigil_draft.states.batch import Batch, Corpus
 
 MANIFEST = "manifest.json"
 KIND = "vigil draft states"
+LATER = ("states_by", "target_identity")
+"""What manifests of the first days do not say."""
 A_FILE = 304
 """Bytes of a file beside its tensors: safetensors' header."""
 CONVENTIONS = (
     "hidden_states [T, A+1, H]: the states at the boundaries in this order, then the state before the final norm; "
     "boundary k is the state after k layers, transformers' hidden_states[k]"
 )
+
+
+@contextmanager
+def kept_where_full(folder: Path) -> Iterator[None]:
+    """Tell a disk that takes no more in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise VigilError(f"{folder}: {error.strerror}: finished shards are kept, the same command goes on") from None
 
 
 def size_of(lengths: list[int], states: int, width: int, number: int = 2) -> int:
@@ -110,9 +124,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 class FileStates:
     """Gives a batch's states from files; each file's sha256 is looked at when it is first read."""
 
-    def __init__(self, folder: Path, corpus: Corpus, facts: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, corpus: Corpus, facts: dict[str, Any], identity: dict[str, str] | None = None
+    ) -> None:
         self.folder, self.corpus = folder, corpus
         manifest = read_manifest(folder)
+        other = difference(manifest.get("target_identity"), identity or {})
+        if other:
+            raise UsageError(
+                f"{folder}: states of another target than the one given (it was {manifest.get('target')}): {other} differ"
+            )
         differ = [
             f"{name} {manifest.get(name)!r}, not {value!r}"
             for name, value in facts.items()

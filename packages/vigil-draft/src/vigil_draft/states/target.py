@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from vigil.errors import UsageError
+from vigil_draft.data.template import resolve
 from vigil_draft.states import attention
 from vigil_draft.states.trial import trial_batch
 
@@ -145,5 +146,8 @@ def shape_of(path: str) -> tuple[int, int]:
 
 
 def folder_of(target: str) -> Path | None:
-    """Return the target's folder where it is one, None for a name in a cache."""
-    return Path(target) if Path(target).is_dir() else None
+    """Return the folder of a target, None where only transformers knows where it is."""
+    try:
+        return resolve(target)
+    except UsageError:
+        return None

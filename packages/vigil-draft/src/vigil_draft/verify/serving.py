@@ -1,21 +1,20 @@
 """The command that serves a target with a draft, and what could be the reason where it does badly."""
 
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from vigil.errors import UsageError, VigilError
+from vigil.errors import VigilError
 from vigil.preflight.finding import Severity
+from vigil_draft.data.starting import starting
 from vigil_draft.data.template import Target
 from vigil_draft.errors import DraftError, NotADraftError
 from vigil_draft.formats.folders import read_json
 from vigil_draft.formats.provenance import MOST_BYTES, NAME
 from vigil_draft.inspect.inspection import RELEASES, inspect
 
-PROGRAMS = {"vllm": "vllm serve", "sglang": "python3 -m sglang.launch_server --model-path"}
 SAME = {
     "template_sha256": "another chat template",
     "tokenizer_sha256": "another tokenizer",
@@ -35,15 +34,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
     def command(self, port: int) -> tuple[str, ...]:
         """Return the command line; raise `UsageError` for an engine without EAGLE-3, or quotes that are open."""
-        if self.engine not in PROGRAMS:
-            raise UsageError(f"--engine {self.engine}: give one of {', '.join(PROGRAMS)}")
-        try:
-            words = shlex.split(self.program or PROGRAMS[self.engine])
-        except ValueError as error:
-            raise UsageError(f"--program {self.program}: {str(error).lower()}; close the quotes") from error
-        if self.engine == "sglang" and "--model-path" not in words:
-            words.append("--model-path")
-        return (*words, self.target, "--port", str(port), *self._speculation(), *self.more)
+        words = (self.target, "--port", str(port), *self._speculation(), *self.more)
+        return starting(self.engine, self.program, words)
 
     def _speculation(self) -> list[str]:
         if self.engine == "vllm":
