@@ -27,8 +27,8 @@ from vigil_draft.learn import folder
 from vigil_draft.learn.order import Plan
 from vigil_draft.learn.speculators_lines import Lines
 from vigil_draft.learn.train import words_of
+from vigil_draft.states.asked import data_sha256
 from vigil_draft.states.batch import Corpus
-from vigil_draft.states.extract import data_sha256
 from vigil_draft.states.files import FileStates
 from vigil_draft.states.target import Target
 
@@ -140,8 +140,8 @@ class Run:
             print(
                 "speculators counts steps, not minutes: a short run first, for its speed", file=sys.stderr, flush=True
             )
-            *lines, _ = self._told(TRIAL_STEPS)
-            one, two = lines[len(lines) // 2], lines[-1]
+            *seen, _ = self._told(TRIAL_STEPS)
+            one, two = seen[len(seen) // 2], seen[-1]
             steps = int(60 * self.plan.minutes * (two["step"] - one["step"]) / (two["at"] - one["at"]))
             steps = max(1, steps // LOG_EVERY) * LOG_EVERY + 1  # the last one is told of
         lines = Lines(self.plan, steps)
