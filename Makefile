@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo check test engines test-engines test-engines-more test-drafts faults bench diagnose-score docs clean
+.PHONY: story install demo check test engines test-engines test-engines-more test-drafts faults bench diagnose-score docs clean
 .DEFAULT_GOAL := help
 
 help: ## what there is
@@ -19,6 +19,10 @@ install: .venv/.installed ## .venv with vigil and what its checks need
 
 demo: .venv/.installed ## bring a real llama-server up, break it, see the verdicts (under four minutes on a fresh machine)
 	@bash examples/demo.sh
+
+story: engines ## the chain from a target to speculation that pays, end to end, on the CPU; a page of what was promised and measured
+	bash tests/learning/install.sh
+	$(BIN)/python examples/story
 
 check: .venv/.installed ## format, lint, types, import law
 	$(BIN)/ruff format --check .
