@@ -1,14 +1,16 @@
-"""Train the same draft twice on one device for the same time, by `vigil draft train` and by speculators' own command, and compare.
+"""Train the same draft on one device for the same time, by `vigil draft train` and by speculators' own command, and compare.
 
-.engines/draft/bin/python bench/draft_trainers.py --target T --train data/train --heldout data/heldout --work W --trainer-python PYTHON
+    PYTHON bench/draft_trainers.py --target T --train data/train --heldout data/heldout --work W --trainer-python PYTHON2
 
-Same: the target's states, from files of `vigil draft extract`; the draft's shape and words; tokens a step, length, chain
-and the weights of its steps; AdamW without weight decay, the rate, warm-up and cosine; fp32 weights and bf16 products on a GPU. What
-differs is each trainer's own: speculators freezes the head, counts the loss where the target's word is none of the draft's
-too, clips at 1.0 (ours 0.5), has AdamW's second beta at 0.999 (0.95), compiles, and reads each state again from its file with
-12 processes, where ours reads once and keeps them in memory. The arm speculators-muon has its own defaults instead: Muon, rate
-1e-3, falling straight. speculators goes first, for about `--seconds` by the speed of a short run; ours is then given the seconds that it
-took. Neither's clock counts the start: imports, compiling and, of ours, the target's. Kept in docs/results/draft-trainers.json with `--keep`.
+PYTHON has torch and vigil-draft (.engines/draft), PYTHON2 speculators 0.9. Same are the target's states, from files of
+`vigil draft extract`; the draft's shape and words; tokens a step, length, chain and the weights of its steps; AdamW without
+weight decay, its rate, warm-up and cosine; fp32 weights, on a GPU with bf16 products. Each trainer's own is the rest:
+speculators freezes the head, counts the loss also where the target's word is none of the draft's, clips at 1.0 (ours 0.5),
+has 0.999 as AdamW's second beta (0.95), compiles, and reads each state anew from its file with 12 processes, where ours reads
+it once and keeps it in memory. The arm speculators-muon has its own defaults: Muon, rate 1e-3, falling straight.
+speculators goes first, for about `--seconds` by the speed of a short run; ours is given the seconds that it took. No clock
+counts the start: imports, compiling, loading. Finished arms in W are not trained again. With `--keep` the figures go to
+docs/results/draft-trainers.json.
 """
 
 from __future__ import annotations
@@ -119,7 +121,7 @@ def told(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
+def given_by_user() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("train", "heldout", "work"):
         parser.add_argument(f"--{name}", type=Path, required=True)
@@ -135,7 +137,11 @@ def main() -> int:
     parser.add_argument("--ttt", default="4")
     parser.add_argument("--lr", default="1e-3")
     parser.add_argument("--keep", action="store_true")
-    asked = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    asked = given_by_user()
     data = subset(asked.train, asked.tokens, asked.work / "train")
     asked.heldout = subset(asked.heldout, asked.heldout_tokens, asked.work / "heldout")
     states, given = (

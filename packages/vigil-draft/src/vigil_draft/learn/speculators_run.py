@@ -61,7 +61,7 @@ def launch(plan: Plan, python: str, more: list[str]) -> dict[str, Any]:
     """Train with speculators in that Python, with more arguments for its command; return the record's last line."""
     if plan.states is None or plan.nproc > 1:
         raise UsageError("--trainer speculators: reads --states (vigil draft extract), in one process")
-    version, out = version_in(python), Path(plan.out)
+    version = version_in(python)
     target = Target(plan.target, torch.device("cpu"), torch.float32, plan.boundaries)
     corpus = Corpus(prepared.read(Path(plan.data)), plan.length, plan.seed)
     facts = {"data_sha256": data_sha256(Path(plan.data)), "boundaries": list(target.boundaries), "length": plan.length}
@@ -80,14 +80,28 @@ def launch(plan: Plan, python: str, more: list[str]) -> dict[str, Any]:
     record, told = run.trained()
     draft = folder.make(config, words, target)
     draft.load_state_dict(taken_over(run.result, words))
-    about = {"target": plan.target, "command": sys.argv, "plan": plan.facts(), "steps": record["step"]}
-    about |= {"data": prepared.read_manifest(Path(plan.data)), "seconds": record["seconds"]}
-    about |= {"boundaries": list(target.boundaries), "conventions": CONVENTIONS, "device": told["device"]}
-    about |= {"versions": {"speculators": version, "torch": told["torch"]}, "arguments": told["arguments"]}
-    made_by = {"schema": SCHEMA, "made_by": "vigil draft train --trainer speculators", "version": __version__}
-    folder.write(out, draft, config, {**made_by, **about})
+    versions = {"speculators": version, "torch": told["torch"]}
+    about = {"versions": versions, "device": told["device"], "arguments": told["arguments"]}
+    folder.write(Path(plan.out), draft, config, provenance(plan, record, target.boundaries) | about)
     shutil.rmtree(run.folder)
     return record
+
+
+def provenance(plan: Plan, record: dict[str, Any], boundaries: tuple[int, ...]) -> dict[str, Any]:
+    """Say where the draft came from."""
+    return {
+        "schema": SCHEMA,
+        "made_by": "vigil draft train --trainer speculators",
+        "version": __version__,
+        "target": plan.target,
+        "command": sys.argv,
+        "plan": plan.facts(),
+        "data": prepared.read_manifest(Path(plan.data)),
+        "steps": record["step"],
+        "seconds": record["seconds"],
+        "boundaries": list(boundaries),
+        "conventions": CONVENTIONS,
+    }
 
 
 def arguments(plan: Plan, words: int, boundaries: tuple[int, ...]) -> list[str]:
@@ -144,7 +158,7 @@ class Run:
             one, two = seen[len(seen) // 2], seen[-1]
             steps = int(60 * self.plan.minutes * (two["step"] - one["step"]) / (two["at"] - one["at"]))
             steps = max(1, steps // LOG_EVERY) * LOG_EVERY + 1  # the last one is told of
-        lines = Lines(self.plan, steps)
+        lines, told = Lines(self.plan, steps), dict[str, Any]()
         for told in self._told(steps):
             if "done" not in told:
                 lines.add(told)
