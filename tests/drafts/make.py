@@ -175,6 +175,14 @@ def _grown(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 BIASES: dict[str, Told] = {f"layers.0.self_attn.{one}_proj.bias": ("BF16", (HEADS * EACH,)) for one in "qkvo"}
 SLIDES = {"layer_types": ["sliding_attention"], "sliding_window": 32}
+HEAD_NORMS: dict[str, Told] = {f"layers.0.self_attn.{one}_norm.weight": ("BF16", (EACH,)) for one in "qk"}
+
+
+def _qwen3() -> Draft:
+    """Return a draft of vLLM's class for Qwen3: the heads of queries and keys are normed."""
+    return _with(vllm, HEAD_NORMS, architectures=["Eagle3Qwen3ForCausalLM"], model_type="qwen3")
+
+
 CASES: dict[str, Callable[[], Draft]] = {
     **FORMS,
     "unknown-tensor": lambda: _with(sglang, {"extra.weight": ("BF16", (HIDDEN,))}),
@@ -192,6 +200,10 @@ CASES: dict[str, Callable[[], Draft]] = {
     "four-inputs": _four,
     "prefixed": _prefixed,
     "norm-output": lambda: _changed(specforge, norm_output=True),
+    "qwen3": _qwen3,
+    "head-norms": lambda: _with(sglang, HEAD_NORMS),
+    "head-norms-vllm": lambda: _with(vllm, HEAD_NORMS),
+    "qwen3-without-norms": lambda: _changed(vllm, architectures=["Eagle3Qwen3ForCausalLM"], model_type="qwen3"),
     "short": lambda: _changed(sglang, max_position_embeddings=128),
 }
 """Each format, and each trap that engines fall into."""

@@ -274,3 +274,37 @@ def test_a_large_draft_takes_little_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert read_folder(there).tensors["lm_head.weight"].bytes == rows * 128
     assert peak_bytes < 32 << 20
+
+
+def test_what_is_lost_on_purpose_is_written_and_noted(tmp_path: Path, target: Path) -> None:
+    source = make.CASES["window"]().write(tmp_path / "d")
+    with pytest.raises(RefusedError, match=r"DRAFT005: .* window of 32 tokens"):
+        convert(str(source), tmp_path / "out", Wish(to="sglang"), None, ("vigil",))
+    done = convert(str(source), tmp_path / "out", Wish(to="sglang", anyway=True), None, ("vigil",))
+    assert [one for one in done.notes if one.startswith("written anyway: DRAFT005: ") and "window of 32 tokens" in one]
+    assert (
+        config_of(tmp_path / "out")["sliding_window"] == 32
+    )  # for whoever judges it, and for --speculative-draft-window-size
+    told = json.loads((tmp_path / "out" / "vigil.json").read_text())
+    assert told["notes"] == list(done.notes)
+
+
+def test_norms_over_heads_are_lost_in_sglang_and_end_vllm(tmp_path: Path) -> None:
+    source = make.CASES["head-norms"]().write(tmp_path / "d")
+    with pytest.raises(RefusedError, match=r"DRAFT002: .*norms each head of its queries and keys"):
+        convert(str(source), tmp_path / "out", Wish(to="sglang"), None, ("vigil",))
+    with pytest.raises(RefusedError, match=r"DRAFT001: .*ends at the first of them"):
+        convert(str(source), tmp_path / "out", Wish(to="vllm", anyway=True), None, ("vigil",))
+    assert convert(str(source), tmp_path / "out", Wish(to="sglang", anyway=True), None, ("vigil",)).notes
+    qwen3 = make.CASES["qwen3"]().write(tmp_path / "q")
+    with pytest.raises(
+        RefusedError, match="only Llama drafts are converted, and the class of this one is Eagle3Qwen3ForCausalLM"
+    ):
+        convert(str(qwen3), tmp_path / "out2", Wish(to="sglang", anyway=True), None, ("vigil",))
+
+
+@pytest.mark.parametrize("case", ["no-d2t", "unknown-tensor"])
+def test_what_no_server_could_use_is_refused_whatever_was_asked(case: str, tmp_path: Path) -> None:
+    source = make.CASES[case]().write(tmp_path / "d")
+    with pytest.raises(RefusedError, match=r"DRAFT00[16]"):
+        convert(str(source), tmp_path / "out", Wish(to="vllm", anyway=True), None, ("vigil",))

@@ -17,7 +17,13 @@ TOLD = json.loads(Path(__file__).with_name("loaders.json").read_text())
 USUAL = [2, 4, 5]
 LISTED = [1, 3, 6]
 # The boundaries that a case was made for; the default ones where it names none.
-TRAINED = dict.fromkeys(("specforge", "norm-output", "vllm", "speculators", "residual-unsaid", "ids-beside"), LISTED)
+TRAINED = dict.fromkeys(
+    (
+        "specforge", "norm-output", "vllm", "speculators", "residual-unsaid", "ids-beside", "qwen3", "qwen3-without-norms",
+        "head-norms-vllm",
+    ),
+    LISTED,
+)  # fmt: skip
 HARMLESS = {"t2d", "model.t2d"}
 SHARED = {"model.embed_tokens.weight", "model.layers.0.self_attn.o_proj.bias"}
 """What the target gives where the draft has none; and a bias that only one of two loaders of biases makes."""

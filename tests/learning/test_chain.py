@@ -13,11 +13,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from speculate import speculate
 
+from vigil.diagnosis import End, diagnose
+from vigil.engine_table import Phase
+from vigil.engines import generic
+from vigil.facts import Line
+from vigil.reading import read_sign
 from vigil_draft.data import prepared
 from vigil_draft.evaluate.acceptance import served
 from vigil_draft.evaluate.guesses import guess
@@ -59,7 +65,7 @@ def test_what_it_will_take_is_said_before_and_how_far_it_is_while_it_goes_on(tra
         line for line in (trained.parent / "said").read_text().splitlines() if line and "Loading weights" not in line
     ]
     assert said[0].startswith(
-        "96 documents, 2,924 tokens; 12 epochs, 72 steps of 512 tokens; disk: checkpoint 772.0 KiB, draft"
+        "96 documents, 2,880 tokens; 12 epochs, 72 steps of 512 tokens; disk: checkpoint 772.0 KiB, draft"
     )
     assert re.search(
         r"s a step, .* s of it for the target's states until they are kept: ends in about .*; memory .* MiB", said[1]
@@ -193,3 +199,54 @@ def test_a_loss_that_is_no_number_ends_it_in_one_line(toy: Path, tmp_path: Path)
     assert done.returncode != 0
     assert "the gradient is no number" in done.stderr
     assert "Traceback" not in done.stderr
+    assert cause_of(done.stderr) == "NAN001"
+
+
+def test_vigil_run_reads_how_far_it_is(trained: Path) -> None:
+    """The lines are ours on both sides, and no test of either side alone would see one of them change."""
+    said = [
+        line for line in (trained.parent / "said").read_text().splitlines() if line and "Loading weights" not in line
+    ]
+    first, last = read_sign(generic.TABLE, said[0]), read_sign(generic.TABLE, said[-1])
+    assert first is not None
+    assert last is not None
+    assert (first.phase, first.total) == (Phase.WORKING, None)
+    assert (last.phase, last.done, last.total) == (Phase.WORKING, 72, 72)
+
+
+def cause_of(said: str) -> str:
+    lines = [Line(number, text) for number, text in enumerate(said.splitlines(), 1)]
+    found = diagnose(lines, End(code=1), "generic")
+    assert found is not None
+    return found.code
+
+
+def test_a_process_that_is_killed_is_told_and_ends_the_others(toy: Path, tmp_path: Path) -> None:
+    asked = command(toy, tmp_path, "--epochs", "100000", "--nproc", "2")
+    child = subprocess.Popen(
+        asked, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert child.stderr is not None
+    said = ""
+    while "s a step" not in said and child.poll() is None:
+        said += child.stderr.readline()
+    ranks = sorted(one.pid for one in psutil.Process(child.pid).children())
+    os.kill(ranks[1], signal.SIGKILL)
+    with child.stderr:
+        said += child.stderr.read()
+    child.wait()
+    assert child.returncode == 1
+    assert "process 1 of 2 was ended by SIGKILL: what is finished is kept, the same command goes on" in said
+    assert "Traceback" not in said
+    assert not any(psutil.pid_exists(rank) for rank in ranks)
+    assert cause_of(said) == "SIG001"
+
+
+def test_a_file_that_cannot_be_written_ends_it_in_one_line(toy: Path, tmp_path: Path) -> None:
+    limited = ["bash", "-c", 'ulimit -f 100; exec "$@"', "limited", *command(toy, tmp_path, "--epochs", "1")]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 1
+    assert "step 6: write failed: File too large: the last checkpoint is kept" in done.stderr
+    assert "Traceback" not in done.stderr
+    full = done.stderr.replace("File too large", "No space left on device")
+    assert cause_of(full) == "DISK001"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -28,20 +29,27 @@ def run_all(module: str, payload: str, count: int) -> None:
     }
     program = [sys.executable, "-m", module, payload]
     processes = [subprocess.Popen(program, env={**shared, "RANK": str(rank)}) for rank in range(count)]
-    bad: tuple[int, int] | None = None
     try:
-        while bad is None and any(each.poll() is None for each in processes):
-            bad = next(((rank, each.returncode) for rank, each in enumerate(processes) if each.poll()), None)
+        while not any(each.poll() for each in processes) and any(each.poll() is None for each in processes):
             time.sleep(LOOK_EVERY_S)
-        bad = bad or next(((rank, each.returncode) for rank, each in enumerate(processes) if each.poll()), None)
+        bad = [(rank, each.returncode) for rank, each in enumerate(processes) if each.poll()]
     finally:
         for each in processes:
             each.kill()
             each.wait()
     if bad:
-        raise VigilError(
-            f"process {bad[0]} of {count} ended with {bad[1]}: what is finished is kept, the same command goes on"
-        )
+        rank, code = min(bad, key=lambda one: one[1])  # that of a signal, where others only missed it
+        raise VigilError(f"process {rank} of {count} {_how(code)}: what is finished is kept, the same command goes on")
+
+
+def _how(code: int) -> str:
+    """Return how a process ended: `vigil run` reads a signal in it (diagnosis/rules/SIG001.toml)."""
+    if code >= 0:
+        return f"ended with {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
 
 
 def device_of(rank: int, count: int) -> Any:

@@ -20,6 +20,7 @@ class Phase(StrEnum):
     BINDING = "binding"
     WARMING_UP = "warming_up"
     SERVING = "serving"
+    WORKING = "working"  # a job, where it does what it is for
 
 
 class Sign(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,12 @@ Midlayer = Annotated[
         "--midlayer/--layers", help="Name the layer midlayer, for SGLang before 0.5.12; else layers.0, as all do since."
     ),
 ]
+Anyway = Annotated[
+    bool,
+    typer.Option(
+        "--anyway", help="Write it although the engine drops or does not read something, as a sliding window."
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(
@@ -28,6 +34,7 @@ def command(
     to: To,
     midlayer: Midlayer = False,
     target: Target = None,
+    anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Write a draft in another format. Exit 3 where that format cannot say what it is: one finding a line, nothing written."""
@@ -43,7 +50,9 @@ def command(
     if midlayer and to == "speculators":
         raise UsageError("--midlayer: speculators names its layers layers.0, layers.1, ...")
     try:
-        written = convert(source, folder, Wish(to=to, midlayer=midlayer), target, ("vigil", *sys.argv[1:]))
+        written = convert(
+            source, folder, Wish(to=to, midlayer=midlayer, anyway=anyway), target, ("vigil", *sys.argv[1:])
+        )
     except RefusedError as error:
         for line in error.why:
             mention(f"not written: {line}")

@@ -59,14 +59,14 @@ def plan(model: ModelSeen, target: ModelSeen | None, wish: Wish) -> Plan:
     config = config_for(wish.to, asked)
     here = {one: written(one, wish.to, midlayer=wish.midlayer) for one in taken.tensors}
     tensors = {here[one]: stored for one, stored in taken.tensors.items()}
-    why = refusals(wish, msgspec.structs.replace(model, config=config), tensors, draft, meaning)
+    why, lost = refusals(wish, msgspec.structs.replace(model, config=config), tensors, draft, meaning)
     why = (*meaning.doubts, *_layers(asked, target, wish.to), *taken.why, *why)
     if why:
         raise RefusedError(tuple(plain(one, 500) for one in why))
     return Plan(
         config=config, tensors=tensors, draft=draft, meaning=meaning, source=source,
         names={here[one]: old for old, one in names.items() if taken.tensors.get(one) is source.tensors[old]},
-        notes=(*taken.notes, *_notes(source, draft, names)),
+        notes=(*taken.notes, *(plain(one, 500) for one in lost), *_notes(source, draft, names)),
     )  # fmt: skip
 
 

@@ -21,10 +21,14 @@ LAST_OF_MIDLAYER = "0.5.10"
 """Of the table of SGLang the last release that knows `midlayer` alone."""
 
 
+LOSSES = ("DRAFT002", "DRAFT005")
+"""What an engine drops or does not read: the draft is loaded, computes something else, and may be wanted so."""
+
+
 def refusals(
     wish: Wish, result: ModelSeen, tensors: dict[str, Source], draft: Draft, meaning: Meaning
-) -> tuple[str, ...]:
-    """Return why the result may not be written, one finding a line."""
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return why the result may not be written, and what is lost in it but wanted so, one finding a line."""
     seen = {
         name: TensorSeen(dtype=one.dtype, shape=one.shape)
         if not isinstance(one, tuple)
@@ -39,7 +43,9 @@ def refusals(
     if wish.to == "speculators":
         # What vLLM counts otherwise than speculators says is vLLM's: `inspect` names it.
         found = [one for one in found if not (one.code == "SHAPE001" and meaning.inputs != COUNTED)]
-    return (*own, *(f"{one.code}: {one.text} {one.advice}".strip() for one in found))
+    lost = [one for one in found if wish.anyway and one.severity is Severity.WARNING and one.code in LOSSES]
+    why = (*own, *(f"{one.code}: {one.text} {one.advice}".strip() for one in found if one not in lost))
+    return why, tuple(f"written anyway: {one.code}: {one.text}" for one in lost)
 
 
 def _of_speculators(draft: Draft, meaning: Meaning) -> list[str]:

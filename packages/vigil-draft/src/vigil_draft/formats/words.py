@@ -74,6 +74,7 @@ def _head(draft: Draft) -> str:
 def _attention(draft: Draft) -> str:
     window = f"a window of {draft.window} tokens" if draft.window is not None else "all tokens before"
     bias = ", with biases" if draft.config.get("attention_bias") is True else ""
+    bias += ", each head of queries and keys normed" if draft.head_norms else ""
     heads, keys = integer(draft.config, "num_attention_heads"), integer(draft.config, "num_key_value_heads")
     return f"{heads or '?'} heads ({keys or heads or '?'} of keys), over {window}{bias}"
 

@@ -146,7 +146,7 @@ def _tensors(model: ModelSeen, draft: Draft) -> list[TensorTold]:
             name=name,
             dtype=one.dtype,
             shape=one.shape,
-            by_config=shape_by_config(name.removeprefix("model."), draft) if draft.is_llama else None,
+            by_config=shape_by_config(name.removeprefix("model."), draft) if draft.is_llama or draft.is_qwen3 else None,
         )
         for name, one in sorted((model.tensors or {}).items())
     ]

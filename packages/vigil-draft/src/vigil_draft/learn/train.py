@@ -7,6 +7,8 @@ import shutil
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,17 @@ from vigil_draft.states.target import Target, folder_of
 
 class DivergedError(VigilError):
     """The loss or its gradient is no number any more."""
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    """Do something with the other processes; where one of them is gone, say so in one line (gloo and NCCL raise RuntimeError)."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise VigilError(
+            f"another process of the training went away, which has the reason: {str(error)[:100]}"
+        ) from None
 
 
 def words_of(corpus: Corpus, size: int, whole: int) -> torch.Tensor:
@@ -76,7 +89,8 @@ class Training:
         part = max(self.step / self.steps, seconds / (60 * self.plan.minutes) if self.plan.minutes else 0.0)
         if self.plan.minutes and self.plan.nproc > 1:
             shared = torch.tensor([part], device=self.device, dtype=torch.float64)
-            distributed.broadcast(shared, 0)
+            with _together():
+                distributed.broadcast(shared, 0)
             part = float(shared)
         return part
 
@@ -112,7 +126,8 @@ class Training:
         """Take the mean of all processes' gradients."""
         grads = [weight.grad for weight in self.draft.parameters() if weight.grad is not None]
         flat = torch.cat([grad.flatten() for grad in grads])
-        distributed.all_reduce(flat)
+        with _together():
+            distributed.all_reduce(flat)
         flat /= self.plan.nproc
         for grad, part in zip(grads, flat.split([grad.numel() for grad in grads]), strict=True):
             grad.copy_(part.view_as(grad))

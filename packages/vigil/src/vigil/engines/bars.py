@@ -1,4 +1,4 @@
-"""How tqdm and its relatives draw progress, for the signs of every Python engine."""
+"""How tqdm and its relatives draw progress, for the signs of every Python engine; and how jobs of ours do."""
 
 from vigil.engine_table import Phase, Sign
 
@@ -47,3 +47,25 @@ DOWNLOADING = tuple(
 )
 """Weights that are fetched. A file of the configuration may be fetched while the engine still imports: that moves
 nothing."""
+
+WORKING = (
+    Sign(
+        phase=Phase.WORKING,
+        text=" tokens; disk: checkpoint ",
+        pattern=r" epochs, [\d,]{1,15} steps of [\d,]{1,15} tokens; disk: checkpoint ",
+        since="vigil draft train",
+    ),
+    Sign(
+        phase=Phase.WORKING,
+        text=" tokens/s  loss ",
+        pattern=r"^step (?P<done>\d{1,9})/(?P<total>\d{1,9})  \d{1,12} tokens/s  loss ",
+        since="vigil draft train",
+    ),
+    Sign(
+        phase=Phase.WORKING,
+        text=" min left",
+        pattern=r"^shard (?P<done>\d{1,9}) of (?P<total>\d{1,9}), [\d.]{1,9} min left",
+        since="vigil draft extract",
+    ),
+)
+"""Jobs of ours under `vigil run`."""

@@ -4,7 +4,7 @@ A job is this table with `serves` False; the caller says which it is.
 """
 
 from vigil.engine_table import EngineTable, Phase, Sign
-from vigil.engines.bars import DOWNLOADING, LOADING
+from vigil.engines.bars import DOWNLOADING, LOADING, WORKING
 from vigil.ready_lines import UVICORN
 
 TABLE = EngineTable(
@@ -13,6 +13,7 @@ TABLE = EngineTable(
     signs=(
         *LOADING,
         *DOWNLOADING,
+        *WORKING,
         Sign(phase=Phase.BINDING, text="Started server process"),
         Sign(phase=Phase.BINDING, text="Waiting for application startup."),
         Sign(phase=Phase.SERVING, text="Application startup complete."),

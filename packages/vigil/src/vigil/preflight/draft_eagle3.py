@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from vigil.preflight import releases
 from vigil.preflight.command import Command
+from vigil.preflight.draft_head_norms import check_class
 from vigil.preflight.draft_kind import Draft
 from vigil.preflight.draft_layers import check_layers
 from vigil.preflight.draft_pair import check_pair
@@ -22,7 +23,7 @@ def check_eagle3(
     command: Command, model: ModelSeen, draft: Draft, target: ModelSeen | None, version: str | None
 ) -> Iterator[Finding]:
     """Find what an engine cannot take of an EAGLE-3 draft, and what it would make of it without a word."""
-    entry = list(_entry(command, model, draft, version))
+    entry = [*_entry(command, model, draft, version)] or [*check_class(command, draft, version)]
     yield from entry
     if target is not None:
         yield from placed(command, target, _handed_out(command, target, version))
@@ -31,7 +32,7 @@ def check_eagle3(
     yield from check_pair(command, model, draft, target, version)
     yield from check_layers(command, draft, target, version)
     yield from check_settings(command, draft, version, draft_reads(command, model, version))
-    if draft.is_llama and draft.tensors and not draft.quantised:
+    if (draft.is_llama or draft.is_qwen3) and draft.tensors and not draft.quantised:
         yield from check_tensors(command, model, draft, version)
 
 
@@ -39,7 +40,7 @@ def _entry(command: Command, model: ModelSeen, draft: Draft, version: str | None
     """Find a config that an engine cannot take: the form of speculators, or to SGLang another class's name."""
     if draft.speculators:
         yield from _of_speculators(command, model, version)
-    elif command.engine == "sglang":
+    elif command.engine == "sglang" and not draft.is_qwen3:
         yield from _of_another_class(command, model, draft, version)
 
 

@@ -16,8 +16,11 @@ OF_LLAMA = (
     "Eagle3DraftModel",
     "Eagle3Speculator",
 )
+OF_QWEN3 = ("Eagle3Qwen3ForCausalLM", "Eagle3DraftModel", "Eagle3Speculator")
+"""With model_type qwen3: vLLM loads them with its class Eagle3Qwen3ForCausalLM (0.32: speculators/algos.py, update_eagle3)."""
 _LAYER = "layers.0."
 _OLD_LAYER = "midlayer."
+HEAD_NORMS = ("self_attn.q_norm.weight", "self_attn.k_norm.weight")
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +89,17 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         """Whether both engines load it with their class for Llama's EAGLE-3 drafts, whose parts are known here."""
         names, kind = architectures(self.config), self.config.get("model_type")
         return (kind is None or kind == "llama") and all(one in OF_LLAMA for one in names)
+
+    @property
+    def is_qwen3(self) -> bool:
+        """Whether vLLM loads it with its class for Qwen3's: a Llama's but for a norm over each head of queries and keys."""
+        names = architectures(self.config)
+        return self.config.get("model_type") == "qwen3" and bool(names) and all(one in OF_QWEN3 for one in names)
+
+    @property
+    def head_norms(self) -> tuple[str, ...]:
+        """The tensors that norm each head of queries and keys, as they are named."""
+        return tuple(one for one in self.tensors if one.endswith(HEAD_NORMS))
 
     @property
     def quantised(self) -> bool:

@@ -32,7 +32,7 @@ def check_settings(
 ) -> Iterator[Finding]:
     """Find settings with which an engine computes something else than was trained. `reads`: None where it is not known."""
     name = title(command, version)
-    if reads is not None and draft.is_llama:
+    if reads is not None and (draft.is_llama or draft.is_qwen3):
         yield from _unread(draft, reads, name)
         yield from _unsaid(command, draft, reads, name)
         yield from _norm_output(draft, reads, name)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from vigil.preflight import releases
 from vigil.preflight.command import Command
-from vigil.preflight.draft_kind import Draft
+from vigil.preflight.draft_head_norms import check_head_norms
+from vigil.preflight.draft_kind import HEAD_NORMS, Draft
 from vigil.preflight.draft_maps import check_maps
 from vigil.preflight.draft_settings import asks
 from vigil.preflight.finding import Finding, Severity
@@ -37,7 +38,9 @@ def check_tensors(command: Command, model: ModelSeen, draft: Draft, version: str
     if reads is None:
         yield from check_maps(command, model, draft, version)
         return
-    left_out = [name for name in draft.tensors if not _taken(name, draft, reads, command.engine)]
+    normed = draft.head_norms
+    left_out = [name for name in draft.tensors if name not in normed and not _taken(name, draft, reads, command.engine)]
+    yield from check_head_norms(command, draft, version)
     yield from _left_out(command, model, left_out, version)
     yield from _prefixed(command, model, draft, version)
     yield from _inputs(command, model, draft, reads, version)
@@ -117,7 +120,7 @@ def _left_out(command: Command, model: ModelSeen, names: list[str], version: str
         return
     shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
     tensors = f"these {len(names)} tensors" if len(names) > 1 else "this tensor"
-    layer = all(one.startswith("layers.0.") for one in names)
+    layer = f"layers.0.{_OF_LAYER[0]}" in names and all(one.startswith("layers.0.") for one in names)
     tied = names == ["lm_head.weight"]
     silent = command.engine == "sglang"
     advice = "Take a release that reads them, or train the draft without them."
@@ -140,8 +143,9 @@ def _missing(
     command: Command, model: ModelSeen, draft: Draft, reads: frozenset[str], version: str | None
 ) -> Iterator[Finding]:
     layers = range(integer(draft.config, "num_hidden_layers") or 1)
+    parts = (*_OF_LAYER, *HEAD_NORMS) if draft.is_qwen3 else _OF_LAYER
     has = {_LAYER.sub(lambda one: f"layers.{one.group(2) or 0}.{one.group(3)}", name) for name in draft.tensors}
-    wanted = [f"layers.{layer}.{name}" for layer in layers for name in _OF_LAYER if layer < SHOWN]
+    wanted = [f"layers.{layer}.{name}" for layer in layers for name in parts if layer < SHOWN]
     # The norm before the attention of a later layer: the other one is made, and never used.
     unused = "hidden_norm.weight" if command.engine == "vllm" else "input_layernorm.weight"
     wanted = [name for name in wanted if name.startswith("layers.0.") or not name.endswith(f".{unused}")]
@@ -170,6 +174,8 @@ def _again(command: Command, lacks: list[str], has: set[str]) -> str:
         return (
             f"`vigil draft convert --to {command.engine}` renames it: it is there as {lacks[0].replace(ours, theirs)}."
         )
+    if all(one.endswith(HEAD_NORMS) for one in lacks):
+        return 'If it was trained without them: "architectures": ["Eagle3LlamaForCausalLM"], "model_type": "llama".'
     return "Convert the draft again: without them hardly a token is accepted."
 
 
@@ -258,6 +264,7 @@ def shape_by_config(name: str, draft: Draft) -> tuple[int | None, ...] | None:
         "input_layernorm.weight": (wide,),
         "hidden_norm.weight": (wide,),
         "post_attention_layernorm.weight": (wide,),
+        **dict.fromkeys(HEAD_NORMS, (each,)),
         "fc.weight": (wide, draft.inputs * into),
         "norm.weight": (wide,),
         "lm_head.weight": (draft.draft_vocabulary or integer(config, "vocab_size"), wide),
