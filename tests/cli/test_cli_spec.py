@@ -85,6 +85,12 @@ def test_spec_shows_what_is_in_force_and_changes_it(vigil: Vigil, vllm: str) -> 
     assert (told["pending"], told["mode"], told["deciding"], told["error"]) == ("off", "auto", True, "")
 
 
+def test_server_that_is_reached_otherwise_is_switched_as_well(vigil: Vigil, vllm: str) -> None:
+    done = up(vigil, vllm, wish=("--speculate", "off-above:8", "--reach", "env"))
+    assert (done.rc, done.word) == (0, "ready"), done.err
+    assert "off from the next step on" in vigil("spec", "s", "off", "--reach", "env").out
+
+
 def test_spec_of_what_is_not_there_is_one_line(vigil: Vigil) -> None:
     for words, said in (
         (("spec", "s"), "no server named s"),
