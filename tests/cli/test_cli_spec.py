@@ -10,13 +10,17 @@ from vigil_cli import FAKES, Result, Vigil
 
 CONFIG = json.dumps({"method": "eagle3", "model": "/draft", "num_speculative_tokens": 3})
 DECIDING = f"""#!{sys.executable}
-import os, runpy, sys
+import os, runpy, signal, sys
 from vigil_engine.attestation import Attestation
 from vigil_engine.control import listen
 from vigil_engine.decider import Decider
 from vigil_engine.schedule import read
 
-told = Attestation(os.environ["VIGIL_ENGINE_DIR"], "vllm", "0.32.0")
+if os.environ.get("RANKS") and not os.fork():  # as SGLang's second rank does: it decides, and has no socket
+    told = Attestation(os.environ["VIGIL_ENGINE_DIR"], "vllm", "0.32.0", "TP1")
+    Decider(read(os.environ["VIGIL_ENGINE_SCHEDULE"]), told).step(1)
+    signal.pause()
+told = Attestation(os.environ["VIGIL_ENGINE_DIR"], "vllm", "0.32.0", "TP0" if os.environ.get("RANKS") else "")
 if os.environ.get("REFUSE"):
     told.refused.append("Scheduler.schedule does not use dynamic_sd_lookup")
 decider = Decider(read(os.environ["VIGIL_ENGINE_SCHEDULE"]), told)
@@ -83,6 +87,24 @@ def test_spec_shows_what_is_in_force_and_changes_it(vigil: Vigil, vllm: str) -> 
     assert "off from the next step on" in vigil("spec", "s", "off").out
     (told,) = json.loads(vigil("spec", "s", "--json").out)["processes"]
     assert (told["pending"], told["mode"], told["deciding"], told["error"]) == ("off", "auto", True, "")
+
+
+def test_rank_without_a_socket_is_told_from_its_account(vigil: Vigil, vllm: str) -> None:
+    vigil.env["RANKS"] = "1"
+    done = up(vigil, vllm)
+    assert (done.rc, done.word) == (0, "ready"), done.err
+    shown = vigil("spec", "s", "off")
+    assert shown.rc == 0, shown.out
+    assert "TP1, pid" in shown.out
+    assert shown.out.count("off from the next step on") == 1
+    told = json.loads(vigil("spec", "s", "--json").out)["processes"]
+    assert sorted((one["rank"], one["asked"], one["error"]) for one in told) == [("TP0", True, ""), ("TP1", False, "")]
+
+
+def test_server_that_is_reached_otherwise_is_switched_as_well(vigil: Vigil, vllm: str) -> None:
+    done = up(vigil, vllm, wish=("--speculate", "off-above:8", "--reach", "env"))
+    assert (done.rc, done.word) == (0, "ready"), done.err
+    assert "off from the next step on" in vigil("spec", "s", "off", "--reach", "env").out
 
 
 def test_spec_of_what_is_not_there_is_one_line(vigil: Vigil) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from desks import Host, wait_for
 
+from vigil.launcher.attester import without_attester
+from vigil.launcher.plugin import without_plugin
+
 TEXT = "mark = 1\n"
 ATTESTER = {
     "files": {"sitecustomize.py": TEXT, "telling.py": "mark = 2\n"},
@@ -103,6 +106,16 @@ def test_plugin_stands_on_the_path_beside_the_attester(host: Host) -> None:
     assert env["VIGIL_ENGINE_SCHEDULE"] == '{"schema": 1}'
     assert (home / "vigil_engine/policy.py").read_text() == TEXT
     assert Path(env["VIGIL_ENGINE_DIR"]).stat().st_mode & 0o777 == 0o700
+
+
+def test_environment_is_told_without_the_plugin(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(host.state))
+    env = environment(host, attester=ATTESTER, plugin=PLUGIN, env={"PYTHONPATH": "/mine"})
+    left = without_plugin(without_attester(env))
+
+    assert left["PYTHONPATH"] == "/mine"
+    assert not [name for name in left if name.startswith(("VIGIL_ENGINE", "VIGIL_ATTEST"))]
+    assert without_plugin(left) is left
 
 
 def test_state_folder_that_cannot_hold_the_plugin_does_not_keep_the_server_back(host: Host) -> None:

@@ -92,7 +92,7 @@ def test_schedule_of_a_file_is_taken(tmp_path: Path) -> None:
             "give --speculative-config as one JSON object",
         ),
         (("llama-server", "-m", "m.gguf"), "off-above:3", "llama-server cannot switch speculation while it runs"),
-        (("./serve.sh", FLAG, "8"), None, "no start of vLLM is seen in this command"),
+        (("./serve.sh", FLAG, "8"), None, "no start of vLLM or SGLang is seen in this command"),
     ],
 )
 def test_what_cannot_be_switched_is_refused_in_one_line(command: tuple[str, ...], wish: str | None, said: str) -> None:
@@ -131,13 +131,13 @@ def test_ranges_are_what_vllm_takes_and_hold_every_k_where_there_is_room(most: i
 
 
 def test_what_travels_is_an_installed_package_as_python_sees_it(tmp_path: Path) -> None:
-    asked = plugin_of('{"schema": 1}')
+    asked = plugin_of('{"schema": 1}', {"adaptive.json": "{}"})
     plugin = read_plugin(asked)
     assert plugin is not None
     assert {"vigil_engine/policy.py", "vigil_engine/vllm.py"} <= set(plugin.files)
     points = next(text for name, text in plugin.files.items() if name.endswith("entry_points.txt"))
     assert "[vllm.general_plugins]\nvigil-engine = vigil_engine.vllm:load" in points
-    assert plugin_of(None) is None
+    assert plugin_of(None, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -147,11 +147,12 @@ def test_what_travels_is_an_installed_package_as_python_sees_it(tmp_path: Path) 
         {"files": {"../../.bashrc": "x"}},
         {"files": {"vigil_engine/policy.py": 3}},
         {"name": "../x"},
+        {"placed": {"../x.json": "{}"}},
         {"schedule": None},
         {"schedule": "a\0b"},
     ],
 )
 def test_request_that_holds_something_else_puts_nothing_in(changed: dict[str, Any]) -> None:
-    asked = plugin_of("{}")
+    asked = plugin_of("{}", {})
     assert asked is not None
     assert read_plugin({**asked, **changed}) is None

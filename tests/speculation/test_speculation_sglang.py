@@ -7,6 +7,7 @@ import pytest
 
 from vigil.errors import UsageError
 from vigil.plan import Plan
+from vigil.preflight.check_switching import check_switching
 from vigil.speculation import arrange, read_wish
 from vigil.speculation.arrange import Arranged
 from vigil.speculation.schedules import schedules
@@ -69,3 +70,14 @@ def test_a_threshold_beyond_sglangs_own_limit_is_refused() -> None:
         arranged(f"{SERVER} {EAGLE}", "off-above:64")
 
     assert arranged(f"{SERVER} {EAGLE} --max-running-requests 256", "off-above:64").placed
+
+
+@pytest.mark.parametrize(
+    ("version", "codes"), [((0, 5, 13), ["FLAG002"]), ((0, 5, 14), []), ((0, 5, 23), []), (None, [])]
+)
+def test_sglang_without_a_step_of_no_drafts_is_refused_before_the_start(
+    version: tuple[int, ...] | None, codes: list[str]
+) -> None:
+    plan = Plan(command=arranged(f"{SERVER} {EAGLE}").words)
+
+    assert [one.code for one in check_switching(command_of(plan), version)] == codes

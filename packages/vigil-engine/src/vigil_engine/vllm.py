@@ -1,4 +1,4 @@
-"""vLLM's plugin: puts a decider in the place of the scheduler's table of k by batch size (vLLM 0.26 and newer).
+"""vLLM's plugin: puts a decider in the place of the scheduler's table of k by batch size (vLLM 0.24 and newer).
 
 The mechanism stays vLLM's own dynamic speculation: the scheduler, in one process, asks its table for the k of each step, and k
 travels to all ranks in `SchedulerOutput`. Only the table is replaced, by an object that is asked the same way. It looks at the

@@ -45,7 +45,8 @@ def command(
 
 def lines_of(told: dict[str, Any]) -> list[str]:
     """Return what one process has in force, as lines for people."""
-    who = f"pid {told.get('pid')} ({plain(str(told.get('engine')), 20)} {plain(str(told.get('version')), 20)})"
+    rank = f"{plain(str(told['rank']), 20)}, " if told.get("rank") else ""
+    who = f"{rank}pid {told.get('pid')} ({plain(str(told.get('engine')), 20)} {plain(str(told.get('version')), 20)})"
     wrong = [told.get("error"), *(told.get("refused") or ()), *(told.get("errors") or ())]
     lines = [f"{who}: {_state(told)}"] if told.get("deciding") else [f"{who}: it does not switch"]
     lines += [f"  wrong      {plain(str(one), 300)}" for one in wrong if one]

@@ -73,3 +73,13 @@ def with_places(words: List[bytes], folder: str) -> List[bytes]:
     """Return a command with the folder of its start where it names it."""
     place = os.fsencode(os.path.join(folder, FOLDER))
     return [word.replace(PLACE.encode(), place) for word in words]
+
+
+def without_plugin(env: Dict[str, str]) -> Dict[str, str]:
+    """Return an environment as whoever started it gave it."""
+    if os.fsdecode(ACCOUNTS) not in env:
+        return env
+    ours = os.path.join(state_folder(), FOLDER) + os.sep
+    left = {name: value for name, value in env.items() if name not in {os.fsdecode(SCHEDULE), os.fsdecode(ACCOUNTS)}}
+    paths = [path for path in left.pop("PYTHONPATH", "").split(":") if path and not path.startswith(ours)]
+    return {**left, "PYTHONPATH": ":".join(paths)} if paths else left

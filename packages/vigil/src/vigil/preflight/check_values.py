@@ -7,6 +7,7 @@ from vigil.preflight.check_json import check_json
 from vigil.preflight.check_llamacpp import check_llamacpp
 from vigil.preflight.check_sglang_speculation import check_sglang_speculation
 from vigil.preflight.check_sglang_values import check_sglang_values
+from vigil.preflight.check_switching import check_switching
 from vigil.preflight.check_vllm_lora import check_vllm_lora
 from vigil.preflight.check_vllm_speculation import check_vllm_speculation
 from vigil.preflight.check_vllm_values import check_vllm_values
@@ -25,6 +26,7 @@ def check_values(command: Command, sight: Sight) -> Iterator[Finding]:
     if command.engine == "sglang":
         yield from check_sglang_speculation(command)
         yield from check_sglang_values(command, version_of(sight))
+        yield from check_switching(command, version_of(sight))
     elif command.engine == "vllm":
         yield from check_vllm_speculation(command, version_of(sight))
         yield from check_vllm_values(command)

@@ -42,6 +42,9 @@ METHODS = (
 )
 NEWEST = (0, 33)
 """The newest version whose methods are all above, with those that end in _mtp."""
+RANGES = "num_speculative_tokens_per_batch_size"
+SWITCHES = (0, 24)
+"""The first version that has ranges of k: 0.23 has none."""
 _WANT_TOKENS = frozenset({"ngram", "ngram_gpu", "eagle", "eagle3", "draft_model"})
 """Methods whose draft never says how many tokens it proposes; the others may."""
 
@@ -52,6 +55,7 @@ def check_vllm_speculation(command: Command, version: tuple[int, ...] | None) ->
     if read is None or any(one.plain.startswith("--speculative-config.") for one in command.flags):
         return
     yield from _fields(read.given, read.value)
+    yield from _ranges(read.given, read.value, version)
     yield from _method(read.given, read.value, known=version is not None and version <= NEWEST)
     yield from _tokens(read.given, read.value)
     yield from _lookup(read.given, read.value)
@@ -81,6 +85,18 @@ def misspelt(name: str, value: dict[str, Any]) -> str | None:
     """Return the field that one is like, of an object that does not have it; None where it is a field itself, or like none."""
     near = get_close_matches(name.replace("-", "_"), FIELDS, 1, 0.85)
     return near[0] if name not in FIELDS and name != TARGETS_RANKS and near and near[0] not in value else None
+
+
+def _ranges(given: Given, value: dict[str, Any], version: tuple[int, ...] | None) -> Iterator[Finding]:
+    """Find ranges of k for a vLLM that cannot switch: `--speculate` asks for them, too."""
+    if value.get(RANGES) and version is not None and version < SWITCHES:
+        release = ".".join(map(str, version))
+        text = f"vLLM {release} does not know {RANGES}: speculation is switched with the load from 0.24 on"
+        advice = "a newer vLLM; or leave it (and --speculate) out"
+        edits = _put(given, {name: inner for name, inner in value.items() if name != RANGES})
+        yield pointed(
+            given, "FLAG002", Severity.FATAL, text, advice, edits=edits, seen="vllm 0.23 and 0.24, vllm-metal#463"
+        )
 
 
 def _method(given: Given, value: dict[str, Any], *, known: bool) -> Iterator[Finding]:
@@ -139,7 +155,7 @@ def _parallel(command: Command, given: Given, value: dict[str, Any]) -> Iterator
         text = f"draft_tensor_parallel_size {draft} must be 1 or that of the target, {tensor}"
         edits = _put(given, {**value, "draft_tensor_parallel_size": tensor})
         yield pointed(given, "FLAG004", Severity.FATAL, text, f"{tensor} or 1", edits=edits, seen=SEEN)
-    if value.get("num_speculative_tokens_per_batch_size") and size(command, DATA) > 1:
-        text = f"num_speculative_tokens_per_batch_size is dropped with --data-parallel-size {size(command, DATA)}"
+    if value.get(RANGES) and size(command, DATA) > 1:
+        text = f"{RANGES} is dropped with --data-parallel-size {size(command, DATA)}"
         advice = f"{TOKENS} alone will be in force; run one server for each copy to keep the schedule"
         yield pointed(given, "SPEC004", Severity.WARNING, text, advice, seen="vllm 0.32, config/vllm.py")

@@ -22,7 +22,7 @@ ADAPTIVE_FILE = "adaptive.json"
 SIMPLY = "start it with speculation or without, whichever `vigil compare` finds better at your load"
 _CANNOT = {
     "llamacpp": f"llama-server cannot switch speculation while it runs: {SIMPLY}",
-    "generic": "no start of vLLM is seen in this command (a script is not read: give the command line that it runs)",
+    "generic": "no start of vLLM or SGLang is seen in this command (a script is not read: give the command line that it runs)",
 }
 
 

@@ -1,4 +1,4 @@
-"""vLLM's own switching, asked for in its `--speculative-config`: `num_speculative_tokens_per_batch_size` (0.26 and newer).
+"""vLLM's own switching, asked for in its `--speculative-config`: `num_speculative_tokens_per_batch_size` (0.24 and newer).
 
 Its ranges name every k that may come into force, so that the engine prepares for each (it captures a graph of each width); which
 of them is in force is decided by the plugin. Without it they are a bare threshold: what the user wished, but it flaps.

@@ -6,6 +6,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from ..launcher import family
 from ..launcher.attester import without_attester
+from ..launcher.plugin import without_plugin
 from ..observer.process import is_alive, read_argv, read_environ
 from .interpreter import Place, find
 
@@ -46,7 +47,7 @@ def _read(pid: int) -> Optional[Inner]:
     """Return a process that an interpreter or a binary of its own runs, or None."""
     words = list(read_argv(pid))
     try:
-        place = Place(without_attester(dict(read_environ(pid))), os.readlink("/proc/%d/cwd" % pid))
+        place = Place(without_plugin(without_attester(dict(read_environ(pid)))), os.readlink("/proc/%d/cwd" % pid))
     except OSError:
         return None
     program = find(words, place) if words else None

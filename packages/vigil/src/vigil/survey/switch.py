@@ -11,6 +11,7 @@ from ..observer.switching import FOLDER, MOST_BYTES, read_accounts
 
 WORDS = ("status", "on", "off", "auto")
 PATIENCE_S = 3.0
+NOT_SWITCHING = "it does not switch"
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -22,22 +23,25 @@ def switch(*, name: str, do: str = "status") -> Dict[str, Any]:
     if not known["alive"]:
         raise state.Refused("usage", "%s does not run" % name)
     folder = known["folder"]
-    return {"processes": [_told(folder, account, do) for account in read_accounts(folder)], "plan": known["plan"]}
+    processes = [_told(folder, account, do) for account in read_accounts(folder)]
+    if do != WORDS[0] and not any(one.get("asked") for one in processes):
+        processes = [{**one, "error": one["error"] or "it cannot be told anything"} for one in processes]
+    return {"processes": processes, "plan": known["plan"]}
 
 
 def _told(folder: str, account: Dict[str, Any], do: str) -> Dict[str, Any]:
-    """Return a process's account from its socket; from its file, with the reason, where the socket does not answer."""
+    """Return a process's account from its socket; from its file where it has none (SGLang's rank 0 tells the others)."""
     try:
         answer = _ask(os.path.join(folder, FOLDER), account["pid"], do)
-    except (OSError, ValueError) as error:
-        return {**account, "error": _why(error, account)}
-    return {**answer, "pid": account["pid"], "error": str(answer.get("error") or "")[:300]}
-
-
-def _why(error: Exception, account: Dict[str, Any]) -> str:
-    if not account.get("deciding"):
-        return "it does not switch"
-    return "it does not answer: %s" % (getattr(error, "strerror", None) or error)
+    except FileNotFoundError:
+        return {**account, "asked": False, "error": "" if account.get("deciding") else NOT_SWITCHING}
+    except (OSError, ValueError, RecursionError) as error:
+        return {
+            **account,
+            "asked": False,
+            "error": "it does not answer: %s" % (getattr(error, "strerror", None) or error),
+        }
+    return {**answer, "pid": account["pid"], "asked": True, "error": str(answer.get("error") or "")[:300]}
 
 
 def _ask(folder: str, pid: int, do: str) -> Dict[str, Any]:
