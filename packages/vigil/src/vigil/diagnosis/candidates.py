@@ -185,7 +185,9 @@ class _Gathering:
         """Leave one candidate of a chain: the first exception that a rule knows, else the first that says something."""
         known = {raised.index: self.by_line.pop(raised.index, None) for raised in chain.raised}
         told = self.by_line.get(chain.head)
-        if told is not None and any(found is not None and found.rule is told.rule for found in known.values()):
+        if told is not None and any(
+            found is not None and (found.rule is told.rule or found.rule.aftermath) for found in known.values()
+        ):
             del self.by_line[chain.head]  # the logger's words repeat the exception's, which comes at the end
         chosen = self._of_chain(chain, known)
         if chosen is not None and not _handled(self.log, chain):
@@ -202,8 +204,9 @@ class _Gathering:
                     return msgspec.structs.replace(found, head=chain.head, where=raised.where)
         if not loud:
             return None
-        # An exception without words that led to another one (StopIteration, KeyError) is how Python looks things up.
-        raised = next((one for one in loud if one.message), loud[0])
+        # An exception without words that led to another one (StopIteration, KeyError) is how Python looks things up; so is
+        # one whose words are an object's address.
+        raised = next((one for one in loud if one.message and not one.message.startswith("<")), loud[0])
         found = known[raised.index] or Candidate(index=raised.index, rule=known_rules()["EXC000"])
         return msgspec.structs.replace(found, head=chain.head, where=raised.where)
 

@@ -8,6 +8,7 @@ from vigil.diagnosis.rules import how_to_read
 from vigil.diagnosis.text import LogText
 
 SERVING = "serving"
+WARMING_UP = "warming_up"
 DRAFT = "loading_draft"
 _LOADING = "loading"
 _NEAR = 200
@@ -17,9 +18,10 @@ _BEGINS = ("Load weight begin",)
 
 
 @cache
-def _frames_that_served() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what frames of a loop that serves match, and those that say so only where nothing else says where it stands."""
-    return re.compile(how_to_read().served.loop), re.compile(how_to_read().served.first)
+def _frames_that_served() -> tuple[re.Pattern[str], ...]:
+    """Return what frames of a loop that serves match, of one that may be the first request's, of a request, of a start."""
+    served = how_to_read().served
+    return tuple(map(re.compile, (served.loop, served.first, served.request, served.all)))
 
 
 class Stages:
@@ -48,8 +50,9 @@ class Stages:
         """
         place = bisect_left(self._lines, index)
         name = self._names[place - 1] if place else ""
-        loop, first = _frames_that_served()
-        served = self._told(index) or loop.search(frames) or (not name and first.search(frames))
+        loop, first, request, start = _frames_that_served()
+        alone = not name and (first.search(frames) or (request.search(frames) and not start.search(frames)))
+        served = self._told(index) or loop.search(frames) or alone
         return SERVING if served else name
 
     def _told(self, index: int) -> bool:

@@ -12,7 +12,7 @@ from vigil.diagnosis import flow, health, speculation, standstill
 from vigil.diagnosis.candidates import ERROR_WORDS, SOON
 from vigil.diagnosis.reader import CHAINED, FRAME, HEAD, LONGEST, USAGES
 from vigil.diagnosis.rules import Reading, Rule, RuleSet, how_to_read, known_rule_set, known_rules
-from vigil.diagnosis.stages import SERVING
+from vigil.diagnosis.stages import SERVING, WARMING_UP
 from vigil.diagnosis.upward import IGNORED
 from vigil.engine_table import EngineTable
 from vigil.ready_lines import ready_lines
@@ -97,7 +97,7 @@ def _moving(table: EngineTable) -> Iterable[str]:
 
 def _endless() -> Iterable[str]:
     """Return the texts that any working server prints for ever."""
-    serving = next(stage.texts for stage in how_to_read().stage if stage.name == SERVING)
+    serving = (text for stage in how_to_read().stage if stage.name in {WARMING_UP, SERVING} for text in stage.texts)
     return (
         *flow.ALIVE,
         *flow.ANSWERS,
