@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from vigil_cli import FAKES, Result, Vigil
 
+from vigil.cli.spec import lines_of
+
 CONFIG = json.dumps({"method": "eagle3", "model": "/draft", "num_speculative_tokens": 3})
 DECIDING = f"""#!{sys.executable}
 import os, runpy, signal, sys
@@ -114,3 +116,21 @@ def test_spec_of_what_is_not_there_is_one_line(vigil: Vigil) -> None:
     ):
         done = vigil(*words)
         assert (done.rc, said in done.err, done.err.count("\n")) == (2, True, 1)
+
+
+def test_account_of_a_real_sglang_on_an_h200_is_told() -> None:
+    told = json.loads((Path(__file__).parents[1] / "data" / "engine" / "sglang-h200.json").read_text())
+    lines = lines_of(told)
+    assert lines[0].startswith("TP0, pid 2030 (sglang 0.5.17): mode auto, k 0 (off) for ")
+    assert lines[1:] == [
+        "  schedule   b5129e129ed8: k 3; k 0 above 16, left below 12",
+        "  switches   7 in 9536 steps, 3 in the last minute",
+        "  acceptance 2.26 in this spell, 2.56 lately, 2.61 in all (tokens a step)",
+    ]
+
+
+def test_real_sglang_rested_after_each_change_that_nobody_told_it() -> None:
+    told = json.loads((Path(__file__).parents[1] / "data" / "engine" / "sglang-h200.json").read_text())
+    # Spells 4 and 5 are `off` and `on` by word.
+    by_load = [one for n, one in enumerate(told["spells"], 1) if n not in {4, 5}]
+    assert all(one["to_step"] - one["step"] >= told["rest_steps"] for one in by_load[1:])
