@@ -74,7 +74,8 @@ def trained(arm: str, asked: argparse.Namespace, given: list[str], kept: tuple[f
     vigil("train", *given, "--out", str(out), "--minutes", str(asked.seconds / 60), *more)
     wall_s = time.monotonic() - begun
     record = [json.loads(line) for line in (out / "record.jsonl").read_text().splitlines()]
-    last, per_step = record[-1], asked.tokens_per_step * kept[1]
+    last = record[-1]
+    per_step = last.get("tokens_a_step", asked.tokens_per_step * kept[1])
     held = ["--target", asked.target, "--data", str(asked.heldout), "--length", str(asked.length)]
     estimate = json.loads(vigil("eval", str(out), *held, "--json"))
     return {

@@ -4,6 +4,7 @@
 #   bash tests/gpu/rival.sh pieces          # in each call that brings parts: what .gpu* hold is copied to $W and to where draft.sh looks for it
 #   bash tests/gpu/rival.sh setup           # unpack, make the target, look whether speculators can be imported
 #   bash tests/gpu/rival.sh all             # setup, then the comparison; again: arms that are finished are not trained again
+# A call may last 600 s: it ends by itself before, and the next one on the same machine goes on after the last finished arm.
 # ARMS, SECONDS_EACH, TOKENS, MORE change it. REHEARSE=1 TRAINER_PYTHON=PYTHON PY=PYTHON bash tests/gpu/rival.sh all: on the CPU with a toy.
 set -u
 ROOT=$PWD
@@ -73,7 +74,7 @@ convert(Path('$D/gguf/SmolLM2-135M-Instruct.Q4_1.gguf'), Path('$TARGET'))" >"$W/
 }
 compare() {
     nvidia-smi --query-gpu=name,driver_version,memory.used,clocks.sm,power.limit --format=csv,noheader 2>/dev/null
-    timeout "${LIMIT_S:-540}" env PYTHONPATH="$VSITE:$ROOT/packages/vigil/src:$ROOT/packages/vigil-draft/src" "$PY" bench/draft_trainers.py --target "$TARGET" \
+    timeout "$((${LIMIT_S:-585} - SECONDS))" env PYTHONPATH="$VSITE:$ROOT/packages/vigil/src:$ROOT/packages/vigil-draft/src" "$PY" bench/draft_trainers.py --target "$TARGET" \
         --train "$DATA" --heldout "$HELD" --work "$W/run" --trainer-python "$TRAINER_PYTHON" --arms $ARMS --seconds "$SECONDS_EACH" \
         --tokens "${TOKENS:-1500000}" $SHAPE ${MORE:-} 2>"$W/compare.log"
     local rc=$?

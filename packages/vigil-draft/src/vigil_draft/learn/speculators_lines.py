@@ -45,6 +45,7 @@ class Lines:
             "step": now["step"],
             "of": self.steps,
             "seconds": round((now["at"] - self.first["at"]) * now["step"] / (now["step"] - 1), 1),
+            "tokens_a_step": round(self._mean("tokens")),
             "tokens_per_s": round(self._mean("tokens") * per_s),
             "loss": round(self._mean("loss"), 4),
             "accuracy_where_alive": [round(each, 4) for each in given],

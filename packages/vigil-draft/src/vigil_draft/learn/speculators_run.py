@@ -12,7 +12,8 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,12 @@ class Run:
             print(
                 "speculators counts steps, not minutes: a short run first, for its speed", file=sys.stderr, flush=True
             )
-            *seen, _ = self._told(TRIAL_STEPS)
+            seen: list[dict[str, Any]] = []
+            with closing(self._told(TRIAL_STEPS)) as trial:  # what it does after its last step is not waited for
+                for line in trial:
+                    seen += [line] if "done" not in line else []
+                    if line.get("step", TRIAL_STEPS) >= TRIAL_STEPS:
+                        break
             one, two = seen[len(seen) // 2], seen[-1]
             steps = int(60 * self.plan.minutes * (two["step"] - one["step"]) / (two["at"] - one["at"]))
             steps = max(1, steps // LOG_EVERY) * LOG_EVERY + 1  # the last one is told of
@@ -164,7 +170,7 @@ class Run:
                 lines.add(told)
         return lines.write(), told
 
-    def _told(self, steps: int | None) -> Iterator[dict[str, Any]]:
+    def _told(self, steps: int | None) -> Generator[dict[str, Any]]:
         """Run the command for so many steps, else for the epochs, and yield each line; VigilError where it ends badly."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
