@@ -74,4 +74,4 @@ docs: .venv/.installed ## build the documentation and check that nothing in it d
 	$(BIN)/zensical build --clean --strict
 
 clean: ## remove what the targets made
-	rm -rf .venv .engines .peers .demo site
+	rm -rf .venv .engines .peers .demo .story site
