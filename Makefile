@@ -36,9 +36,10 @@ test: check ## all checks and tests, under ten minutes
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not engine"
 	$(MAKE) --no-print-directory docs
 
-engines: .venv/.installed ## install vLLM and SGLang for the CPU, and make their model: 5 GB, some minutes
+engines: .venv/.installed ## install vLLM and SGLang for the CPU, what drafts are trained with, and make their model: 5 GB, some minutes
 	bash tests/real/install-vllm.sh
 	bash tests/real/install-sglang.sh
+	bash tests/learning/install.sh
 	.engines/vllm/bin/python tests/real/make_model.py
 
 test-engines: engines ## the heavy engines: vLLM and SGLang on the CPU

@@ -157,7 +157,9 @@ class Server:
         path = self.handed / f"cmpl-{next(self._files)}.safetensors"
         if self.fault != "nothing written":
             self._write(path, states.to(torch.bfloat16).contiguous(), ids)
-        told = "/etc/passwd" if self.fault == "path" else str(path)
+        told = {"path": "/etc/passwd", "elsewhere": str(self.handed.parent / "elsewhere.safetensors")}.get(
+            self.fault, str(path)
+        )
         return {
             "choices": [{"token_ids": [following], "prompt_token_ids": ids}],
             "usage": {"prompt_tokens": len(ids) - (self.fault == "cuts")},

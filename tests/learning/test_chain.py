@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,12 +15,13 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from speculate import speculate
 
 from vigil_draft.data import prepared
 from vigil_draft.evaluate.acceptance import served
 from vigil_draft.evaluate.guesses import guess
+from vigil_draft.evaluate.report import evaluate
 from vigil_draft.learn import folder
 from vigil_draft.states.batch import Corpus
 from vigil_draft.states.target import Target
@@ -114,12 +116,25 @@ def test_eval_says_both_lengths_and_the_same_twice(toy: Path, trained: Path) -> 
     ]
     told = json.loads(run([*asked, "--length", "64", "--json"]).stdout)
     assert told["answers_are_greedy"] == 1.0
+    assert told["another_target"] is False
     assert 0.5 < told["coverage"] <= 1.0
     three = told["acceptance_length"]["3"]
     assert three["all_positions"]["with_bonus"] == pytest.approx(1 + sum(told["joint"][:3]), abs=1e-3)
     assert three["served"]["low"] <= three["served"]["with_bonus"] <= three["served"]["high"]
     assert three["served"]["without_bonus"] == pytest.approx(three["served"]["with_bonus"] - 1)
     assert run([*asked, "--length", "64", "--json"]).stdout == json.dumps(told) + "\n"
+
+
+def test_eval_says_that_a_draft_was_trained_for_another_target(
+    toy: Path, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(toy / "target", other)
+    weights = load_file(other / "model.safetensors")
+    save_file({name: each + 1e-3 for name, each in weights.items()}, other / "model.safetensors", {"format": "pt"})
+    told = evaluate(trained, str(other), toy / "held-out", k=2, length=64)
+    assert told["another_target"] is True
+    assert f"was trained for another target than {other}: its weights differ" in capsys.readouterr().err
 
 
 def test_a_training_that_is_killed_goes_on_bit_for_bit(toy: Path, tmp_path: Path) -> None:

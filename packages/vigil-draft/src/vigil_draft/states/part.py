@@ -47,10 +47,10 @@ class Part:
         )  # what comes out is the state before it; no hook, so threads share nothing
 
     @torch.no_grad()
-    def of_tokens(self, token_ids: torch.Tensor) -> torch.Tensor:
-        """Return the state [T, H] that the layers make of tokens; the part must begin at the first layer."""
-        found: torch.Tensor = self.model(input_ids=token_ids.unsqueeze(0), use_cache=False).last_hidden_state
-        return found[0]
+    def of_tokens(self, token_ids: torch.Tensor) -> list[torch.Tensor]:
+        """Return the states [T, H] before each layer and after the last; the part must begin at the first layer."""
+        found = self.model(input_ids=token_ids.unsqueeze(0), use_cache=False, output_hidden_states=True).hidden_states
+        return [each[0] for each in found]
 
     @torch.no_grad()
     def of_states(self, states: torch.Tensor) -> torch.Tensor:

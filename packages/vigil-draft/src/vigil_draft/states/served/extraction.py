@@ -156,7 +156,8 @@ async def _open(wanted: Wanted, ask: _Asking, shape: Shape, documents: list[list
     speed = sum(map(len, documents)) / (time.monotonic() - began)
     must_be_same(ask.server.url, once, given[0])
     try:
-        part = Part(_needed(wanted.asked.target), 0, min(shape.boundaries), words=True)
+        upto = min(min(shape.boundaries) + 1, shape.layers)  # a layer more, to see which boundary is nearest
+        part = Part(_needed(wanted.asked.target), 0, upto, words=True)
         wanted.tell(await check(ask.server.url, shape, part, documents, given))
     except NoPartError as error:
         wanted.tell(f"the server's states could not be held to the target's weights: {error}")
