@@ -73,6 +73,9 @@ class Server:
                 if outer.fault == "dies" and number > 20:
                     self.close_connection = True
                     return
+                if outer.fault == "broken" and number > 20:
+                    self.say({"error": {"message": "it broke"}}, 500)
+                    return
                 told = outer.answer(self.path, body)
                 self.say(told, 400 if "error" in told else 200)
 
