@@ -39,7 +39,7 @@ class Toy:
             return torch.stack([self._kept[k] for k in range(LAYERS + 1)], dim=1), int(logits.argmax())
 
     def normed(self, states: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
+        with self._one, torch.no_grad():  # the norm's hook keeps what it is given, here too
             return self.model.model.norm(states)
 
 
