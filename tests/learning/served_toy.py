@@ -39,7 +39,7 @@ class Toy:
             return torch.stack([self._kept[k] for k in range(LAYERS + 1)], dim=1), int(logits.argmax())
 
     def normed(self, states: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
+        with self._one, torch.no_grad():  # the norm's hook keeps what it is given, here too
             return self.model.model.norm(states)
 
 
@@ -72,6 +72,9 @@ class Server:
                     outer._over.wait()
                 if outer.fault == "dies" and number > 20:
                     self.close_connection = True
+                    return
+                if outer.fault == "broken" and number > 20:
+                    self.say({"error": {"message": "it broke"}}, 500)
                     return
                 told = outer.answer(self.path, body)
                 self.say(told, 400 if "error" in told else 200)

@@ -16,6 +16,14 @@ from vllm.distributed.kv_transfer.kv_connector.v1.example_hidden_states_connecto
 )
 
 
+class _Copied:
+    """What vLLM looks at to know that the cache's blocks may be used again: on a CPU the copy is done when it is made."""
+
+    def query(self) -> bool:
+        """Tell that it is done."""
+        return True
+
+
 class VigilStatesConnector(ExampleHiddenStatesConnector):
     """Writes a request's states when it has ended, as vLLM's own does."""
 
@@ -28,6 +36,7 @@ class VigilStatesConnector(ExampleHiddenStatesConnector):
         within = torch.arange(self._block_size)
         slots = (torch.tensor(pending.block_ids)[:, None] * self._block_size + within).flatten()
         states = extract_from_kv_cache(cache, slots, len(pending.token_ids)).contiguous()
+        self._req_copy_events[pending.req_id] = _Copied()  # without one, `get_finished` never gives the blocks back
         lock = self._lock_fds.pop(pending.req_id, None)
         try:
             save_file({"hidden_states": states, "token_ids": pending.token_ids}, pending.filename)

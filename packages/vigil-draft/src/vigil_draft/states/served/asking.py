@@ -18,10 +18,12 @@ from vigil.errors import MeasureError, UsageError, VigilError
 
 Kind = TypeVar("Kind")
 BUSY_TRIES, BUSY_S = 6, 2.0
+DEAD = frozenset({Failure.UNREACHABLE, Failure.DROPPED, Failure.BROKEN, Failure.SILENT})
+"""vLLM answers 500 once its engine is dead, before it is gone itself."""
 
 
 class GoneError(VigilError):
-    """The server does not answer any more."""
+    """The server does not answer any more, or with its own faults alone."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ async def asked(client: Client, server: Server, path: str, body: dict[str, Any],
 
     Raises:
         UsageError: The server refuses such questions.
-        GoneError: It does not answer.
+        GoneError: It does not answer, or tells of a fault of its own.
         MeasureError: It answers with something else.
 
     """
@@ -91,8 +93,8 @@ async def asked(client: Client, server: Server, path: str, body: dict[str, Any],
         return found[0]
     if reply.failure is Failure.REFUSED:
         raise UsageError(f"{server.url} refuses to give states: {reply.detail}")
-    if reply.failure in {Failure.UNREACHABLE, Failure.DROPPED}:
-        raise GoneError(f"{server.url} is gone ({reply.detail})")
+    if reply.failure in DEAD:
+        raise GoneError(f"{server.url} gives no states any more ({reply.failure}: {reply.detail})")
     raise MeasureError(f"{server.url} gave no states ({reply.failure}): {reply.detail}")
 
 
