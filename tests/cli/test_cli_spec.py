@@ -67,10 +67,10 @@ def test_the_flag_is_never_seen_by_the_engine(vigil: Vigil, vllm: str) -> None:
 def test_the_flag_is_checked_as_it_would_be_started(vigil: Vigil) -> None:
     words = ("vllm", "serve", "/m", "--speculative-config", CONFIG, "--speculative-disable-batch-threshold", "8")
     known = vigil("check", "--engine-version", "0.32.0", "--", *words)
-    old = vigil("check", "--engine-version", "0.23.1", "--", *words)
+    old = vigil("check", "--engine-version", "0.23.0", "--", *words)
     assert "has no flag" not in known.out
     assert "is for `vigil up`" in known.err
-    assert (old.rc, "speculation is switched with the load from 0.24 on" in old.out) == (3, True)
+    assert (old.rc, "num_speculative_tokens_per_batch_size is no field" in old.out) == (3, True)
     assert "as it would be right" not in old.out
 
 
