@@ -64,6 +64,16 @@ def test_the_flag_is_never_seen_by_the_engine(vigil: Vigil, vllm: str) -> None:
     assert (done.rc, done.word) == (0, "ready"), done.err
 
 
+def test_the_flag_is_checked_as_it_would_be_started(vigil: Vigil) -> None:
+    words = ("vllm", "serve", "/m", "--speculative-config", CONFIG, "--speculative-disable-batch-threshold", "8")
+    known = vigil("check", "--engine-version", "0.32.0", "--", *words)
+    old = vigil("check", "--engine-version", "0.23.0", "--", *words)
+    assert "has no flag" not in known.out
+    assert "is for `vigil up`" in known.err
+    assert (old.rc, "num_speculative_tokens_per_batch_size is no field" in old.out) == (3, True)
+    assert "as it would be right" not in old.out
+
+
 def test_server_that_says_nothing_of_switching_is_degraded(vigil: Vigil) -> None:
     done = up(vigil, str(FAKES / "bin" / "vllm"))
     assert (done.rc, done.word) == (9, "degraded"), done.err

@@ -42,11 +42,16 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Say what a command would die of on its host, and how it would be right; nothing is started."""
+    from msgspec.structs import replace
+
     from vigil.cli.findings import explained, hidden, text_of
     from vigil.cli.flags import release_of
+    from vigil.cli.saying import mention
+    from vigil.cli.speculating import speculating
     from vigil.errors import UsageError
     from vigil.plan import Plan
     from vigil.screen import json_of
+    from vigil.speculation import FLAG
     from vigil.supervise.ahead import check_here
 
     if explain is not None:
@@ -54,7 +59,7 @@ def command(
         return
     if not words:
         raise UsageError("nothing to check: vigil check [OPTIONS] -- COMMAND...")
-    plan = Plan(
+    asked = Plan(
         command=tuple(words),
         env=environment(env, env_file),
         cwd=cwd or options.here(on, reach),
@@ -62,8 +67,14 @@ def command(
         reach=reach,
         engine=options.engine_name(engine),
     )
+    plan = speculating(asked, None)
     here = not (on or reach)
     report = (check_here if here else _check_there)(checked(plan), deep=deep, version=release_of(engine_version))
+    if plan is not asked:  # what `vigil up` makes of it is nothing to copy: it runs under `vigil up` alone
+        mention(
+            f"{FLAG} is for `vigil up`, which switches speculation itself: the command is checked as it would start it"
+        )
+        report = replace(report, corrected=None)
     print(json_of(hidden(report)) if json else text_of(report))
     if report.fatal:
         raise typer.Exit(REFUSED)
