@@ -259,6 +259,52 @@ def test_engine_that_dies_after_a_request_failed_is_the_cause(engine: str, body:
     assert found.cause.kind == "crash_runtime"
 
 
+ANYBODY = {
+    "vllm": [
+        "Exception in callback Foo.bar(<Task finished>)",
+        "Traceback (most recent call last):",
+        f'  File "{SITE}foo/client.py", line 9, in bar',
+        "foo.errors.GoneError: the other side went away",
+    ],
+    "sglang": [
+        "Exception in thread Thread-9 (send):",
+        "Traceback (most recent call last):",
+        f'  File "{SITE}foo/client.py", line 9, in send',
+        "foo.errors.GoneError: the other side went away",
+    ],
+}
+STOPPED = {
+    "vllm": ["(APIServer pid=1) INFO:     Shutting down", "(APIServer pid=1) INFO:     Application shutdown complete."],
+    "sglang": [
+        "[2026-03-01 10:05:00] INFO:     Shutting down",
+        "[2026-03-01 10:05:01] INFO:     Application shutdown complete.",
+    ],
+}
+
+
+@pytest.mark.parametrize("engine", ANYBODY)
+def test_what_nobody_died_of_is_no_cause_where_requests_are_answered_behind_it(engine: str) -> None:
+    work = WORK[f"{engine} answers"]
+    assert look([*UP[engine], *ANYBODY[engine], *work], engine).cause is None
+    assert look([*UP[engine], *ANYBODY[engine], *work, *STOPPED[engine]], engine).cause is None
+    found = look([*UP[engine], *ANYBODY[engine], *DEATH[engine]], engine)
+    assert found.cause is not None
+
+
+@pytest.mark.parametrize(("engine", "body"), CASES, ids=[f"{e}-{b}" for e, b in CASES])
+def test_server_that_is_shut_down_later_did_not_end_by_its_requests(engine: str, body: str) -> None:
+    if engine in STOPPED:
+        rows = [*UP[engine], *BODIES[engine][body], *WORK[f"{engine} answers"], *STOPPED[engine]]
+        assert look(rows, engine).cause is None
+
+
+def test_rank_that_failed_is_the_cause_whoever_is_answered_behind_it() -> None:
+    """A stream's answer is written at its begin."""
+    rank = ["(EngineCore pid=9) " + row for row in ANYBODY["vllm"][1:]]
+    found = look([*UP["vllm"], *rank, *WORK["vllm answers"]], "vllm")
+    assert found.cause is not None
+
+
 def test_what_a_start_runs_into_is_no_requests_failure() -> None:
     """The API server's own refusal at its start is a cause, whoever answers a probe."""
     frames = 'vllm/entrypoints/openai/api_server.py", line 1900, in init_app_state'

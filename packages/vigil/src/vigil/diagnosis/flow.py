@@ -1,5 +1,6 @@
 """Reads the lines that a server prints because it works: tokens, and the answers that it gave over HTTP."""
 
+import math
 import re
 from bisect import bisect_right
 from functools import cached_property
@@ -75,10 +76,15 @@ class Flow:
             count += not writer or self._log.read(later).rank in {"", writer}
         return count >= _SURVIVED or self._served_after(index, gone) >= _SERVED
 
-    def works_after(self, index: int) -> bool:
-        """Whether it did work, or answered well, after line `index`."""
-        answers = (a for a in self.answers if a.at > index)
-        return (bool(self.alive) and self.alive[-1] > index) or any(a.status == HTTPStatus.OK for a in answers)
+    def works_after(self, index: int, end: int | None = None, *, health: bool = True) -> bool:
+        """Whether it did work, or answered well, after line `index` and before line `end`; `health`: probes count, too."""
+        last = math.inf if end is None else end
+        good = (a.at for a in self.answers if a.status == HTTPStatus.OK and (health or not a.health))
+        return any(index < at < last for at in (*self.alive, *good))
+
+    def refused_after(self, index: int) -> bool:
+        """Whether a request after line `index` met an error of the server's own."""
+        return any(a.at > index and a.status >= HTTPStatus.INTERNAL_SERVER_ERROR for a in self.answers)
 
     def _served_after(self, index: int, gone: int | None) -> int:
         """Return how many requests for tokens were answered after line `index`, until the end that the log tells of."""

@@ -18,6 +18,12 @@ from vigil.diagnosis.stages import SERVING
 from vigil.diagnosis.text import LogText
 
 _ANSWERS_HTTP = "APIServer"
+_COMPUTES = re.compile(
+    r"Engine|Worker|raylet|\b(?:core|engine|async_llm\w*|worker\w*|\w*proc\w*|\w*executor|\w*runner|scheduler)\.py:\d+\]"
+)
+"""vLLM's parts that compute, in the prefix of a line: by their process, before 0.10 by their file."""
+_JUST_BEFORE = 8
+"""Lines before a traceback in which its request may be answered."""
 
 
 @cache
@@ -28,31 +34,49 @@ def _frames_of_one() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def without_requests(log: LogText, evidence: Evidence, flow: Flow, *, died: bool) -> Evidence:
-    """Leave out the candidates that a single request ran into, where the server went on or something else ended it.
-
-    It went on where it did work or answered behind it; a log that had come up and ends there tells of no end either. Not
-    so where somebody tells of an end behind it, or where the process is known to have died without more work.
-    """
+    """Leave out the candidates that a single request ran into, where the server went on or something else ended it."""
     ones = [one for one in evidence.candidates if _by_one(log, one)]
-    if not ones:
-        return evidence
     others = any(one not in ones and not one.rule.aftermath for one in evidence.candidates)
     left = tuple(
         one
         for one in evidence.candidates
-        if one not in ones or not (others or _went_on(log, evidence, flow, one, died=died))
+        if not (one in ones and (others or _went_on(log, evidence, flow, one, died=died)))
+        and not _passed(log, evidence, flow, one)
     )
     return msgspec.structs.replace(evidence, candidates=left)
 
 
 def _went_on(log: LogText, evidence: Evidence, flow: Flow, one: Candidate, *, died: bool) -> bool:
-    if _told_end(log, one):
+    """Whether the server did work or answered behind a request's failure, before anybody told of an end.
+
+    A log that had come up and ends there tells of no end either, unless the process is known to have died, or each answer
+    since then is an error of the server's own.
+    """
+    if _told_with(log, one):
         return False
-    return flow.works_after(one.index) or (not died and evidence.stages.at(_begin(one)) == SERVING)
+    end = _end_after(log, one.index)
+    if flow.works_after(one.index, end):
+        return True
+    still = end is None and not died and evidence.stages.at(_begin(one)) == SERVING
+    return still and not flow.refused_after(_begin(one) - _JUST_BEFORE)
+
+
+def _passed(log: LogText, evidence: Evidence, flow: Flow, one: Candidate) -> bool:
+    """Whether nobody died of what no rule knows: nobody who computes wrote it, and it worked or answered on before any end."""
+    line = log.read(_begin(one))
+    if not one.rule.generic or line.rank or _COMPUTES.search(log.texts[_begin(one)]) or _told_with(log, one):
+        return False
+    if evidence.stages.at(_begin(one)) != SERVING or _frames_of_one()[1].search(_frames(log, one)):
+        return False
+    return flow.works_after(one.index, _end_after(log, one.index), health=False)
 
 
 def _begin(one: Candidate) -> int:
     return one.index if one.head is None else one.head
+
+
+def _frames(log: LogText, one: Candidate) -> str:
+    return "" if one.head is None else "\n".join(frames_above(log, one.index, one.head))
 
 
 def _by_one(log: LogText, one: Candidate) -> bool:
@@ -60,16 +84,22 @@ def _by_one(log: LogText, one: Candidate) -> bool:
     if one.head is None:
         return False
     request, everybody = _frames_of_one()
-    frames = "\n".join(frames_above(log, one.index, one.head))
+    frames = _frames(log, one)
     if everybody.search(frames):
         return False
     return _ANSWERS_HTTP in log.read(one.head).process or request.search(frames) is not None
 
 
-def _told_end(log: LogText, one: Candidate) -> bool:
-    """Whether a parent, or the server itself, tells of an end from the failure on: the logger says it before a traceback."""
+def _told_with(log: LogText, one: Candidate) -> bool:
+    """Whether somebody tells of an end with the failure: the logger says it before a traceback."""
+    told = _end_after(log, max(_begin(one) - 2, -1))
+    return told is not None and told <= one.index
+
+
+def _end_after(log: LogText, index: int) -> int | None:
+    """Return the first line behind another in which a parent, or the server itself, tells of an end."""
     reading = how_to_read()
-    return log.first_after((*reading.relays, *reading.gone), max(_begin(one) - 2, -1)) is not None
+    return log.first_after((*reading.relays, *reading.gone), index)
 
 
 def only_failure(log: LogText, evidence: Evidence, flow: Flow) -> Candidate | None:
@@ -80,7 +110,7 @@ def only_failure(log: LogText, evidence: Evidence, flow: Flow) -> Candidate | No
     """
     if evidence.marks.ready >= 0 or flow.works_after(-1):
         return None
-    one = next((one for one in evidence.spare if _by_one(log, one) or _told_end(log, one)), None)
+    one = next((one for one in evidence.spare if _by_one(log, one) or _end_after(log, one.index) is not None), None)
     if one is None or one.kind or not (_by_one(log, one) and one.rule.kind_serving):
         return one
     return msgspec.structs.replace(one, kind=one.rule.kind_serving)
