@@ -62,6 +62,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "unsupported_arch": ("model.*.settings*", "package.transformers", *ENGINE, "model.*", "edited.*"),
     "weight_shape_mismatch": ("model.*", "flag.*tp*", "flag.*parallel*", "flag.*quant*", *CODE),
     "draft_mismatch": DRAFT,
+    "diverged": ("flag.*lr*", "flag.*", "file.*", "model.*", "package.torch", *CODE),
     "gpu_oom_load": MEMORY,
     "kv_cache_no_memory": MEMORY,
     "oom_cuda_graph": ("gpu.*", "flag.*graph*", "flag.*mem*", "flag.*", "env.PYTORCH_*", *BINARIES),
