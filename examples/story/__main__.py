@@ -31,6 +31,7 @@ STEPS: dict[str, Callable[[Place], Step]] = {
     "wrong-flag": serving.wrong_flag,
     "patched": serving.patched,
     "kept-promise": drafting.kept_promise,
+    "load": serving.load,
     "crash-loop": serving.crash_loop,
 }
 

@@ -1,6 +1,7 @@
 """The second half: what is refused, what is seen, what speculation costs and gives, and a crash loop with its cause."""
 
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from telling import Step
 sys.path.append(str(Path(__file__).parents[2] / "tests" / "real"))
 from overlay import overlay
 
-REFUSED, CRASH_LOOPING, DEGRADED = 3, 5, 9
+REFUSED, CRASH_LOOPING, DEGRADED, UNPROVEN = 3, 5, 9, 13
 LOADED, DEAD = "v1/core/sched/scheduler.py", "v1/spec_decode/medusa.py"
 
 
@@ -39,6 +40,28 @@ def patched(place: Place) -> Step:
         one = found.get(str(copy / name), {})
         promised = "loaded" if wanted else "seen that nothing loads it"
         step.promise(name, promised, str(one.get("found")), kept=one.get("met") is wanted)
+    return step
+
+
+def load(place: Place) -> Step:
+    """Measure the server without and with speculation at each load, and prove the schedule to switch it by, where there is one."""
+    step = Step("load", "Under load: without speculation, with it, and switched")
+    line = (
+        "tune --concurrency 1,4,8 --k 3 --prompts {} --chat --natural-ends --output 96 --seconds 5s --most 30s --repeats 3 "
+        "--out {} --json --"
+    )
+    prompts, out = place.kept / "made" / "heldout.jsonl", place.work / "tune"
+    done = vigil(place, step, line, prompts, out, more=place.serve(*place.speculating()))
+    answer = done.told
+    measured = f"{answer.get('kind')} (exit code {done.rc})"
+    step.promise("each load was measured with and without", "an answer", measured, kept=done.rc in {0, UNPROVEN})
+    step.figure("the answer", str(answer.get("text")))
+    if "proof_text" in answer:
+        proven = not answer["proof"]["against"]
+        step.promise("the schedule", "proven on each load and a ramp", str(answer["proof_text"]), kept=proven)
+    vigil(place, step, "report {} --pictures {}", out / "arms", place.work / "pictures")
+    for picture in sorted((place.work / "pictures").glob("*.svg"))[:1]:
+        shutil.copyfile(picture, place.work / "load.svg")
     return step
 
 
