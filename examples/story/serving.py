@@ -44,7 +44,7 @@ def patched(place: Place) -> Step:
 
 
 def load(place: Place) -> Step:
-    """Measure the server without and with speculation at each load, and prove the schedule to switch it by, where there is one."""
+    """Measure the server without and with speculation at each load; prove the schedule to switch it by, where there is one."""
     step = Step("load", "Under load: without speculation, with it, and switched")
     line = (
         "tune --concurrency 1,4,8 --k 3 --prompts {} --chat --natural-ends --output 96 --seconds 5s --most 30s --repeats 3 "
