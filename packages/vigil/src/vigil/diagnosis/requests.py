@@ -66,6 +66,8 @@ def _passed(log: LogText, evidence: Evidence, flow: Flow, one: Candidate) -> boo
     line = log.read(_begin(one))
     if not one.rule.generic or line.rank or _COMPUTES.search(log.texts[_begin(one)]) or _told_with(log, one):
         return False
+    if one.head is None and _ANSWERS_HTTP not in line.process:
+        return False  # whose traceback it ends is not known
     if evidence.stages.at(_begin(one)) != SERVING or _frames_of_one()[1].search(_frames(log, one)):
         return False
     return flow.works_after(one.index, _end_after(log, one.index), health=False)
@@ -110,7 +112,8 @@ def only_failure(log: LogText, evidence: Evidence, flow: Flow) -> Candidate | No
     """
     if evidence.marks.ready >= 0 or flow.works_after(-1):
         return None
-    one = next((one for one in evidence.spare if _by_one(log, one) or _end_after(log, one.index) is not None), None)
+    spare = (one for one in evidence.spare if one.index < evidence.marks.stopped)
+    one = next((one for one in spare if _by_one(log, one) or _end_after(log, one.index) is not None), None)
     if one is None or one.kind or not (_by_one(log, one) and one.rule.kind_serving):
         return one
     return msgspec.structs.replace(one, kind=one.rule.kind_serving)
