@@ -333,7 +333,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--log-prompts", action="store_true", help="tell all prompts at /fake/seen")
     add("--max-running-requests", type=int, help="accepted and ignored")
     add("--speculative-algorithm", help="accepted and ignored")
-    return parser.parse_args(argv)
+    add("--speculative-config", type=json.loads, help="as vLLM's: draft tokens a step, all of them accepted")
+    add("--draft-each", type=float, default=0.0, help="seconds more for each draft token of each request")
+    add("--max-num-seqs", type=int, help="accepted and ignored")
+    options = parser.parse_args(argv)
+    if options.speculative_config is not None:
+        k = options.speculative_config["num_speculative_tokens"]
+        options.tokens_a_step = 1 + k
+        options.step_each += k * options.draft_each
+    return options
 
 
 async def main(options: argparse.Namespace) -> None:
