@@ -12,6 +12,7 @@ from vigil.bench.folder import read_servers, write
 from vigil.bench.settings import Point
 from vigil.cli import benching
 from vigil.cli.comparing import Started, check, compared
+from vigil.cli.proving import prove
 from vigil.cli.saying import mention, say
 from vigil.cli.telling import tell
 from vigil.engines.rewritten import rewritten
@@ -22,6 +23,7 @@ from vigil.speculation.arms import Arms, arms_of, loads_of
 from vigil.speculation.fit import Fit, fit
 from vigil.speculation.measured import loads_of_rows, measured_on, schedule_of
 from vigil.speculation.place import place_of
+from vigil.speculation.proof import words_of_proof
 from vigil.speculation.schedules import schedules
 from vigil.speculation.words import turns, words_of
 from vigil.supervise.ahead import command_of
@@ -59,6 +61,7 @@ def tune(plan: Plan, asked: benching.Asked, ks: Sequence[int], out: Path | None,
     answer |= {"kind": found.kind, "text": text, "fit": msgspec.to_builtins(found)}
     if found.kind == "switch" and not tuning.arms.cannot:
         answer |= scheduled(tuning, found, results)
+        unproven = bool(answer["proof"]["against"])
     write(tuning.folder / ANSWER, answer)
     _say(tuning, answer, results.path, json=json)
     raise typer.Exit(UNPROVEN if unproven else LOST if failed else 0)
@@ -102,15 +105,19 @@ def measured(tuning: Tuning) -> "tuple[Results, set[str]]":
 
 
 def scheduled(tuning: Tuning, found: Fit, results: "Results") -> dict[str, Any]:
-    """Write the schedule of a fit, and put it where `--speculate auto` looks; return what is told of it."""
+    """Write the schedule of a fit, prove it, and only then put it where `--speculate auto` looks; return what is told of it."""
     arm = next(name for name, k in tuning.arms.k.items() if k == found.tiers[0].k)
     plan = tuning.given[arm]
     on = measured_on(read_servers(results.path), results.rows, tuning.arms.k, hide_in_command(plan.command))
     held = schedule_of(found, tuning.engine, on)
     schedules().read(msgspec.json.encode(held).decode())  # what it refuses is a fault of ours, and is no schedule
-    write(tuning.folder / SCHEDULE, held)
-    put(held, plan)
-    return {"schedule": str(tuning.folder / SCHEDULE), "arm": arm, "own": found.tiers[0].k == tuning.arms.own}
+    path = tuning.folder / SCHEDULE
+    write(path, held)
+    proof = prove(found, path, tuning.asked, tuning.started, arm, tuning.arms.k)
+    if not proof.against:
+        put(held, plan)
+    told = {"schedule": str(path), "arm": arm, "own": found.tiers[0].k == tuning.arms.own}
+    return {**told, "proof": msgspec.to_builtins(proof), "proof_text": words_of_proof(found, proof)}
 
 
 def put(held: Mapping[str, Any], plan: Plan) -> None:
@@ -140,6 +147,10 @@ def _say(tuning: Tuning, answer: Mapping[str, Any], measured_in: Path, *, json: 
     if tuning.arms.cannot:
         say(f"it is not switched with the load: {tuning.arms.cannot}")
     if "schedule" in answer:
+        say(answer["proof_text"])
+        if answer["proof"]["against"]:
+            say(f"--speculate auto does not find it; it lies in {answer['schedule']}")
+            return
         k = tuning.arms.k[answer["arm"]]
         change = "" if answer["own"] else f" (with k {k} in the command, in place of {tuning.arms.own})"
         say(f"use it: vigil up --speculate auto -- COMMAND{change}   or --speculate {answer['schedule']}")
