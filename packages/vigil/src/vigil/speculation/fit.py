@@ -38,7 +38,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     """What the loads amount to. `chosen`: the k of each load; `gain`: of that over off.
 
     `fixed`: of the k that one would leave on (the first tier's) over off; `best`: of the best k there is; by load. `open`: loads
-    at which the noise hides whether speculation pays.
+    at which the noise hides whether speculation pays, that of the best k or of the one that was chosen.
     """
 
     kind: Kind
@@ -62,8 +62,9 @@ def fit(loads: Sequence[Load], seed: int = 1) -> Fit | None:
     left_on = path[0] or every_k[0]
     fixed = {one.load: found for one in known if (found := _ratio(one, left_on, 0, seed))}
     best = {one.load: found for one in known if (found := _ratio(one, _best(one), 0, seed))}
-    unsure = tuple(one.load for one in known if one.load not in best or answer(best[one.load]) == "inconclusive")
-    if len(unsure) == len(known):
+    hidden = [one.load for one in known if one.load not in best or answer(best[one.load]) == "inconclusive"]
+    unsure = tuple(load for load, k in chosen.items() if load in hidden or (k and answer(gain[load]) == "inconclusive"))
+    if len(hidden) == len(known):
         kind: Kind = "inconclusive"
     elif path[0] == path[-1]:
         kind = "always" if path[0] else "never"

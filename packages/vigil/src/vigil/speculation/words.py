@@ -17,7 +17,7 @@ def words_of(fit: Fit) -> str:
         text = f"start it without speculation: that pays at none of {lowest} to {highest} at once ({_best_fixed(fit)})"
     elif fit.kind == "always":
         k = fit.tiers[0].k
-        text = f"start it with k {k}, and do not switch: {_gains(fit)}, at each load no slower than without"
+        text = f"start it with k {k}, and do not switch: {_gains(fit)}, and surely slower than without at no load"
     else:
         text = f"{thresholds(fit.tiers)}: {_gains(fit)}{_left_on(fit)}"
     if fit.open:
