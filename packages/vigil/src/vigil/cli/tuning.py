@@ -1,5 +1,6 @@
 """What `vigil tune` does: arms from one command, measured and fitted; a schedule, put where `--speculate auto` looks."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from vigil.speculation.arms import Arms, arms_of, loads_of
 from vigil.speculation.fit import Fit, fit
 from vigil.speculation.measured import loads_of_rows, measured_on, schedule_of
 from vigil.speculation.place import place_of
-from vigil.speculation.proof import words_of_proof
+from vigil.speculation.proof import Proven, words_of_proof
 from vigil.speculation.schedules import schedules
 from vigil.speculation.words import turns, words_of
 from vigil.supervise.ahead import command_of
@@ -113,10 +114,16 @@ def scheduled(tuning: Tuning, found: Fit, results: "Results") -> dict[str, Any]:
     schedules().read(msgspec.json.encode(held).decode())  # what it refuses is a fault of ours, and is no schedule
     path = tuning.folder / SCHEDULE
     write(path, held)
-    proof = prove(found, path, tuning.asked, tuning.started, arm, tuning.arms.k)
-    if not proof.against:
-        put(held, plan)
-    told = {"schedule": str(path), "arm": arm, "own": found.tiers[0].k == tuning.arms.own}
+    alive = {row.arm for row in results.rows if row.measured}
+    k_of = {name: k for name, k in tuning.arms.k.items() if name in alive}
+    plans = {name: one for name, one in tuning.started.plans.items() if name in alive}
+    try:
+        proof = prove(found, path, tuning.asked, msgspec.structs.replace(tuning.started, plans=plans), arm, k_of)
+    except UsageError as error:  # this command cannot be switched so; what was measured is told all the same
+        proof = Proven(against=(str(error),))
+    for one in (plan, plans[arm]) if not proof.against else ():
+        put(held, one)
+    told = {"schedule": str(path), "command": list(hide_in_command(plans[arm].command))}
     return {**told, "proof": msgspec.to_builtins(proof), "proof_text": words_of_proof(found, proof)}
 
 
@@ -151,6 +158,4 @@ def _say(tuning: Tuning, answer: Mapping[str, Any], measured_in: Path, *, json: 
         if answer["proof"]["against"]:
             say(f"--speculate auto does not find it; it lies in {answer['schedule']}")
             return
-        k = tuning.arms.k[answer["arm"]]
-        change = "" if answer["own"] else f" (with k {k} in the command, in place of {tuning.arms.own})"
-        say(f"use it: vigil up --speculate auto -- COMMAND{change}   or --speculate {answer['schedule']}")
+        say(f"use it: vigil up --speculate auto -- {shlex.join(answer['command'])}")

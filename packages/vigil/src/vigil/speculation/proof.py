@@ -27,11 +27,11 @@ class Proven(msgspec.Struct, frozen=True, kw_only=True):
     `against`: what is not as it should be, a line each; none where the schedule is proven.
     """
 
-    over_off: dict[int, Interval]
-    over_best: dict[int, Interval]
-    left_on: dict[int, Interval]
-    ramp: tuple[Held, ...]
-    against: tuple[str, ...]
+    over_off: dict[int, Interval] = {}
+    over_best: dict[int, Interval] = {}
+    left_on: dict[int, Interval] = {}
+    ramp: tuple[Held, ...] = ()
+    against: tuple[str, ...] = ()
 
 
 def loads_to_prove(fit: Fit) -> tuple[int, ...]:
