@@ -384,14 +384,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--speculative-config", type=json.loads, help="as vLLM's: draft tokens a step, all of them accepted")
     add("--draft-each", type=float, default=0.0, help="seconds more for each draft token of each request")
     add("--max-num-seqs", type=int, help="accepted and ignored")
-    add("--die-at-k", type=int, help="die of memory with the first request where so many are drafted a step")
+    add("--die-at-k", type=int, help="die of memory early where so many are drafted a step")
     add("--stuck", action="store_true", help="never switch, whatever the schedule says")
     options = parser.parse_args(argv)
     options.bare_each = options.step_each
     if options.speculative_config is not None:
         k = options.speculative_config["num_speculative_tokens"]
         options.tokens_a_step = 1 + k
-        options.die_after = 1 if k == options.die_at_k else options.die_after
+        options.die_after = 12 if k == options.die_at_k else options.die_after
         options.step_each += k * options.draft_each
     return options
 

@@ -93,7 +93,7 @@ def test_tune_goes_on_without_an_arm_that_dies_and_names_its_cause(vigil: Vigil)
     done = tune(vigil, "--k", "2", *TWO, *server(vigil.port, "--die-at-k", "2"))
 
     assert done.rc == 4, done.err + done.out
-    assert "CUDA out of memory" in done.out
+    assert "CUDA out of memory" in done.out, done.out
     held = json.loads((vigil.folder / "r" / "schedule.json").read_text())
     assert held["k"] == 1
 
@@ -113,3 +113,15 @@ def test_tune_refuses_in_one_line(vigil: Vigil, words: tuple[str, ...], why: str
     done = vigil("tune", *words)
     assert (done.rc, len(done.err.splitlines())) == (2, 1), done.err
     assert why in done.err
+
+
+def test_up_warns_in_one_line_of_a_schedule_that_was_measured_on_another_draft(vigil: Vigil) -> None:
+    tiers = [{"k": 1}, {"k": 0, "above": 3, "below": 3}]
+    on = {"engine": "vllm", "gpu": ["H200"], "draft": {"given": "/e", "commit": None, "weights": ""}}
+    path = vigil.folder / "s.json"
+    path.write_text(json.dumps({"schema": 1, "engine": "vllm", "k": 1, "tiers": tiers, "measured_on": on}))
+    up = vigil("up", "--json", "--no-check", "--engine", "vllm", "--speculate", str(path), "--", *server(vigil.port))
+
+    assert [one for one in up.verdict["warnings"] if "schedule" in one] == [
+        "the schedule was measured on something else: draft /d (measured on /e); vigil tune measures one for this"
+    ], up.out + up.err

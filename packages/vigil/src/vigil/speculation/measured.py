@@ -94,7 +94,8 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         if isinstance(before, dict) and isinstance(after, dict):
             key = next((key for key in ("weights", "commit", "given") if before.get(key) and after.get(key)), None)
             if key is not None and before[key] != after[key]:
-                found.append(f"{title} {after.get('given')} (measured on {before.get('given')}; its {key} differ)")
+                what = {"weights": "; its weights differ", "commit": "; its commit differs"}.get(key, "")
+                found.append(f"{title} {after.get('given')} (measured on {before.get('given')}{what})")
         elif before and after and before != after:
             found.append(f"{title} {_shown(after)} (measured on {_shown(before)})")
     return found
