@@ -53,7 +53,9 @@ def _schedule_text(wish: Wish, plan: Plan) -> str | None:
         data = path.read_bytes()
     except OSError as error:
         if wish.kind == "auto":
-            why = "no schedule was measured for this command yet (vigil tune does that); give off-above:N, or a schedule"
+            why = (
+                "no schedule was measured for this command yet (vigil tune does that); give off-above:N, or a schedule"
+            )
             raise UsageError(f"--speculate auto: {why}") from error
         raise UsageError(f"--speculate {plain(wish.path, 200)}: {error.strerror}") from error
     if len(data) > MOST_BYTES:
