@@ -10,11 +10,12 @@ from vigil.bench.intervals import Interval, answer, ratio
 from vigil.bench.row import Row
 from vigil.speculation.arms import OFF
 from vigil.speculation.fit import Fit, speed
-from vigil.speculation.ramp import Held, allowed
+from vigil.speculation.ramp import LEAST_DRAFTS, Held, allowed
 from vigil.speculation.words import thresholds, times
 
 SCHEDULED = "scheduled"
-LEAST_DRAFTS = 200
+WORTH = 0.95
+"""Under this share of the speed without speculation nothing is proven, even where the noise leaves room for more."""
 LOST = 0.02
 """So much of the acceptance may be lost over an off spell, beside what so few drafts cannot know."""
 MORE_SWITCHES = 2
@@ -83,7 +84,7 @@ def words_of_proof(fit: Fit, found: Proven) -> str:
     if found.ramp:
         last = found.ramp[-1]
         text += f"; {last.switches} switches on a ramp to {max(one.load for one in found.ramp)} and back"
-        if last.before and last.after:
+        if last.before and last.after and min(last.drafts) >= LEAST_DRAFTS:
             text += f", acceptance {last.before:.2f} before it was off and {last.after:.2f} after (tokens a step)"
     return "\n".join([text, *(f"  {line}" for line in found.against)])
 
@@ -112,8 +113,9 @@ def _why(rows: Sequence[Row], load: int) -> str:
 
 
 def _slower(load: int, chosen: int, over_off: Interval | None) -> list[str]:
-    """Say where the scheduled server is surely slower than without speculation."""
-    if over_off is None or answer(over_off) != "slower":
+    """Say where the scheduled server is slower than without speculation: surely, or by more than nothing and not surely not."""
+    meant = answer(over_off) if over_off is not None else "even"
+    if over_off is None or not (meant == "slower" or (meant == "inconclusive" and over_off.value < WORTH)):
         return []
     what = "off is best there" if not chosen else f"k {chosen} should be faster there"
     return [f"at {load} at once it is {times(over_off.value)} of the server without speculation ({what})"]

@@ -15,6 +15,7 @@ from vigil.speculation.fit import Tier
 
 LOOK_S = 0.5
 LONGEST_S = 600.0
+LEAST_DRAFTS = 200
 PATIENCE_STEPS = 3200
 """Decode steps that a tier may rest at most (vigil-engine's most_rest_steps) and its dwell: later it never changes."""
 Ask = Callable[[], Awaitable[Mapping[str, Any] | None]]
@@ -83,7 +84,8 @@ async def _settled(server: Server, began: Held, wanted: set[int], task: "asyncio
         held = held_of(began, account or {}, took_s)
         steps = _count((account or {}).get("steps"))
         first = steps if first is None else first
-        over = took_s >= least_s and (held.k in wanted or steps - first > PATIENCE_STEPS)
+        few = held.before is not None and held.drafts[1] < LEAST_DRAFTS  # what they say of acceptance
+        over = took_s >= least_s and ((held.k in wanted and not few) or steps - first > PATIENCE_STEPS)
         if over or took_s > LONGEST_S or task.done() or (account is None and took_s > least_s):
             return held
 
