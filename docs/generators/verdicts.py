@@ -8,9 +8,13 @@ from vigil.verdict import EXIT_CODES, Word
 
 DATA = Path(__file__).parent.parent / "data" / "verdicts.toml"
 OTHER_CODES = (
-    (0, "`vigil ps`, `show`, `logs`, `diff`, `stop`, `bench`, `compare` and `report` did what they were asked to"),
+    (
+        0,
+        "`vigil ps`, `show`, `logs`, `diff`, `stop`, `bench`, `compare`, `tune` and `report` did what they were asked to",
+    ),
     (1, "a fault of ours, or we could not look or act (one line says why); `vigil stop` could not stop it"),
     (2, "a wrong command line, or a trace that cannot be read; nothing was started"),
+    (13, "`vigil tune` has no proven answer: its schedule did not hold, or the noise hides whether speculation pays"),
     (130, "Ctrl-C; the server goes on, unless `--attached` was given"),
 )
 

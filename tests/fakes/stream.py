@@ -8,11 +8,13 @@ it, and gives each request `--tokens-a-step` tokens in one event. So the through
 import argparse
 import asyncio
 import json
+import os
 import random
 import re
 import signal
 import sys
 import time
+from pathlib import Path
 
 SHAPES = ("vllm", "sglang", "llamacpp")
 FAULTS = (
@@ -40,6 +42,49 @@ class Request:
         self.first_s = self.last_s = 0.0
 
 
+class Switch:
+    """Does what vigil-engine does in an engine: switches by its schedule, without patience, and tells of it."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.held = json.loads(os.environ["VIGIL_ENGINE_SCHEDULE"])
+        self.tier = self.steps = self.switches = 0
+        self.spells: list[dict[str, object]] = []
+        self.spell = {"drafts": 0, "length": 1.0}
+        self.told_s = 0.0
+
+    def pace(self, busy: int) -> tuple[int, float]:
+        """Return tokens and seconds a request of this step."""
+        tiers, before = self.held["tiers"], self.tier
+        stuck = self.options.stuck
+        while not stuck and self.tier + 1 < len(tiers) and busy > tiers[self.tier + 1]["above"]:
+            self.tier += 1
+        while not stuck and self.tier and busy < tiers[self.tier]["below"]:
+            self.tier -= 1
+        if before != self.tier:
+            self.switches += 1
+            self.spells.append({"k": tiers[before]["k"], **self.spell})
+            self.spell = {"drafts": 0, "length": 1.0}
+        k = tiers[self.tier]["k"]
+        self.steps += 100 if stuck else 1  # its patience is counted in steps, and a test has none
+        self.spell = {"drafts": self.spell["drafts"] + (busy if k else 0), "length": 1.0 + k}
+        if before != self.tier or time.monotonic() - self.told_s > 0.2:
+            self.tell(k)
+        return 1 + k, self.options.bare_each + k * self.options.draft_each
+
+    def tell(self, k: int) -> None:
+        """Write the account."""
+        self.told_s = time.monotonic()
+        account = {
+            "schema": 1, "engine": "vllm", "version": "0", "deciding": True, "refused": [], "errors": [], "mode": "auto", "k": k,
+            "steps": self.steps, "switches": self.switches, "spells": self.spells[-16:], "acceptance": {"spell": self.spell},
+        }  # fmt: skip
+        path = Path(os.environ["VIGIL_ENGINE_DIR"]) / f"engine-{os.getpid()}.json"
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(account))
+        new.replace(path)
+
+
 class Engine:
     """Runs all requests in common steps."""
 
@@ -55,6 +100,7 @@ class Engine:
         self.answers: list[tuple[float, float, float, int]] = []
         self.wanted = asyncio.Event()
         self.random = random.Random(options.seed)
+        self.switch = Switch(options) if options.speculative_config and "VIGIL_ENGINE_SCHEDULE" in os.environ else None
         self.events = {
             (chat, number): chunk(self.event(number, chat=chat)) for chat in (False, True) for number in range(1, 65)
         }
@@ -72,6 +118,8 @@ class Engine:
                 self.running.append(self.queue.pop(0))
             busy = len(self.running)
             self.most_running = max(self.most_running, busy)
+            if self.switch is not None:
+                options.tokens_a_step, options.step_each = self.switch.pace(busy)
             noise = 1.0 + options.noise * self.random.uniform(-1, 1)
             due_s = max(due_s + (options.step + busy * options.step_each) * noise, time.perf_counter() - 0.05)
             await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
@@ -333,7 +381,19 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--log-prompts", action="store_true", help="tell all prompts at /fake/seen")
     add("--max-running-requests", type=int, help="accepted and ignored")
     add("--speculative-algorithm", help="accepted and ignored")
-    return parser.parse_args(argv)
+    add("--speculative-config", type=json.loads, help="as vLLM's: draft tokens a step, all of them accepted")
+    add("--draft-each", type=float, default=0.0, help="seconds more for each draft token of each request")
+    add("--max-num-seqs", type=int, help="accepted and ignored")
+    add("--die-at-k", type=int, help="die of memory early where so many are drafted a step")
+    add("--stuck", action="store_true", help="never switch, whatever the schedule says")
+    options = parser.parse_args(argv)
+    options.bare_each = options.step_each
+    if options.speculative_config is not None:
+        k = options.speculative_config["num_speculative_tokens"]
+        options.tokens_a_step = 1 + k
+        options.die_after = 12 if k == options.die_at_k else options.die_after
+        options.step_each += k * options.draft_each
+    return options
 
 
 async def main(options: argparse.Namespace) -> None:

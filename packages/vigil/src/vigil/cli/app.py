@@ -34,11 +34,12 @@ COMMANDS = (
     "replay",
     "bench",
     "compare",
+    "tune",
     "report",
     "flags",
 )
 # as with `env` and `docker run`: what comes after the command is the server's
-_COMMAND_FOLLOWS = {name: {"allow_interspersed_args": False} for name in ("up", "run", "check")}
+_COMMAND_FOLLOWS = {name: {"allow_interspersed_args": False} for name in ("up", "run", "check", "tune")}
 
 
 def commands(names: tuple[str, ...] | None = None) -> typer.Typer:
@@ -127,6 +128,6 @@ def _advised(error: Exception) -> str:
     text = str(getattr(error, "format_message", lambda: error)()).strip().rstrip(".")
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", None) or "vigil"
-    if path in {"vigil up", "vigil run"} and "Missing argument" in text:
+    if path in {"vigil up", "vigil run", "vigil tune"} and "Missing argument" in text:
         return f"no command was given: {path} [OPTIONS] -- COMMAND..."
     return f"{text} (see: {path} --help)"

@@ -2,27 +2,20 @@
 
 import re
 import shlex
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import anyio
 import msgspec
 import typer
 
-from vigil.cli import benching, options, progress
-from vigil.cli.checks import check_command, check_key, check_port
+from vigil.cli import benching, options
+from vigil.cli.comparing import Started, check, compared
 from vigil.cli.saying import mention
 from vigil.errors import UsageError
-from vigil.screen import hide_in_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from vigil.bench.alike import Alike
-    from vigil.bench.arms import Comparing, Lifted
-    from vigil.bench.folder import Arm, Meta, Results
-    from vigil.plan import Plan
+    from vigil.bench.folder import Results
 
 LOST = 4
 FEWEST_ARMS = 2
@@ -123,19 +116,6 @@ def command(
     compare(asked, commands, Started(plans=plans, at=options.address(at)), out, json=json)
 
 
-class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """How the arms are started, by name, and where we reach them if not where they answer (`at`)."""
-
-    plans: dict[str, Any]
-    at: str | None = None
-
-    @property
-    def host(self) -> str:
-        """The host of all of them in words; empty for this machine."""
-        plan = next(iter(self.plans.values()))
-        return plan.on or plan.reach or ""
-
-
 def arms_of(texts: list[str]) -> dict[str, tuple[str, ...]]:
     """Return the commands by name; raise `UsageError` for what is none."""
     found: dict[str, tuple[str, ...]] = {}
@@ -158,70 +138,13 @@ def arms_of(texts: list[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def check(plans: "dict[str, Plan]") -> None:
-    """Refuse what cannot be started, before anything is."""
-    for plan in plans.values():
-        check_key(plan)
-        check_command(plan)
-        check_port(plan)
-
-
 def compare(asked: benching.Asked, commands: "Alike", started: Started, out: Path | None, *, json: bool) -> None:
     """Compare, tell, and leave with 4 where an arm failed."""
-    from vigil.bench.arms import Comparing
-    from vigil.bench.folder import Results
-    from vigil.cli.lifting import lifted
-    from vigil.cli.telling import report_in, save
-
-    for note in commands.notes:
-        mention(note)
     folder = benching.folder_for(out, "compare")
-    results = Results.begin(folder, _meta(asked, commands, started.host))
-    if results.rows:
-        mention(f"{len(results.rows)} rows of {folder} are kept")
     mention(f"results go to {folder}; after an interruption the same command with --out {folder} goes on")
-
-    def lift(arm: "Arm", tell: "Callable[[str], None]") -> "AbstractAsyncContextManager[Lifted]":
-        return lifted(started.plans[arm.name], tell, started.at)
-
-    comparing = Comparing(results, lift, asked.prompts)
-    try:
-        benching.run(lambda: _run(comparing))
-    except KeyboardInterrupt:
-        progress.clear()
-        save(results.path, report_in(results.path))
-        mention(f"interrupted; to go on: the same command with --out {folder}   What there is: vigil report {folder}")
-        raise typer.Exit(130) from None
-    finally:
-        progress.clear()
+    results, failed = compared(asked, commands, started, folder)
     _tell(results, json=json)
-    raise typer.Exit(LOST if comparing.failed else 0)
-
-
-def _meta(asked: benching.Asked, commands: "Alike", host: str) -> "Meta":
-    from vigil.bench import provenance
-    from vigil.bench.folder import Arm, Meta
-    from vigil.bench.prompts import digest
-
-    settings = asked.settings
-    arms = tuple(Arm(name=name, command=hide_in_command(words)) for name, words in commands.commands.items())
-    return Meta(
-        title=" / ".join(commands.commands),
-        arms=arms,
-        points=asked.points,
-        settings=settings,
-        prompts=digest(asked.prompts, settings.seed, settings.input_tokens),
-        notes=commands.notes,
-        machine=provenance.here(),
-        host=host,
-    )
-
-
-async def _run(comparing: "Comparing") -> None:
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(progress.show, comparing.progress)
-        await comparing.run()
-        tasks.cancel_scope.cancel()
+    raise typer.Exit(LOST if failed else 0)
 
 
 def _tell(results: "Results", *, json: bool) -> None:

@@ -29,6 +29,7 @@ class Up:
         self._watch = watch
         verdict, plan = watch.now, watch.plan
         self.url = url
+        self.name = watch.launched.name if watch.launched is not None else ""
         self.engine = verdict.engine if verdict.engine != "generic" else None
         self.model = verdict.model
         self._key_env = plan.api_key_env

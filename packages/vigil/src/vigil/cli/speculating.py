@@ -10,8 +10,8 @@ from vigil.plan import Plan
 from vigil.preflight.finding import edited
 from vigil.screen import plain
 from vigil.speculation import FLAG, Wish, arrange, read_wish, taken_out
+from vigil.speculation.place import place_of
 from vigil.speculation.schedules import schedules
-from vigil.store.folder import state_folder
 from vigil.supervise.ahead import command_of
 
 MOST_BYTES = 1 << 20
@@ -48,12 +48,14 @@ def _schedule_text(wish: Wish, plan: Plan) -> str | None:
     """Return the text of the schedule that a wish names; None where it names none."""
     if wish.kind == "off-above":
         return None
-    path = Path(wish.path) if wish.kind == "file" else Path(state_folder()) / "schedules" / f"{plan.id}.json"
+    path = Path(wish.path) if wish.kind == "file" else place_of(plan)
     try:
         data = path.read_bytes()
     except OSError as error:
         if wish.kind == "auto":
-            why = "no schedule was measured for this command yet; give off-above:N, or the path of a schedule"
+            why = (
+                "no schedule was measured for this command yet (vigil tune does that); give off-above:N, or a schedule"
+            )
             raise UsageError(f"--speculate auto: {why}") from error
         raise UsageError(f"--speculate {plain(wish.path, 200)}: {error.strerror}") from error
     if len(data) > MOST_BYTES:

@@ -91,7 +91,12 @@ async def _watch(plan: Plan, manner: Manner, shown: list[str]) -> Verdict:
         final = watch.now  # told once, however many verdicts came while it ended
         unseen = told(final, plan, watch.session.state, watch.elapsed_s)
         stopped = ("it was stopped, since --on-timeout stop was given",) if watch.stopped else ()
-        final = msgspec.structs.replace(final, warnings=(*final.warnings, *unseen, *stopped))
+        elsewhere: tuple[str, ...] = ()
+        if final.word in SERVING and plan.schedule is not None:
+            from vigil.speculation.elsewhere import measured_elsewhere
+
+            elsewhere = await measured_elsewhere(plan.schedule, final.engine, watch.reach, watch.launched)
+        final = msgspec.structs.replace(final, warnings=(*final.warnings, *unseen, *stopped, *elsewhere))
         manner = msgspec.structs.replace(manner, attached=manner.attached or watch.stopped)
         await tell(with_exit_code(final, manner, plan), manner, drawing, trace)
         tasks.cancel_scope.cancel()

@@ -23,7 +23,7 @@ async def inventory(reach: Reach, started: start.Started, key_env: str | None) -
     """Return what is known of a start that serves; what could not be had is left out, with why under `troubles`."""
     found: dict[str, Any] = {}
     troubles = []
-    for part in (_found, _in_force):
+    for part in (found_by, _in_force):
         try:
             with anyio.fail_after(LONGEST_S):
                 found |= await part(reach, started, key_env)
@@ -32,7 +32,7 @@ async def inventory(reach: Reach, started: start.Started, key_env: str | None) -
     return {**found, "troubles": troubles} if troubles else found
 
 
-async def _found(reach: Reach, started: start.Started, _: str | None) -> dict[str, Any]:
+async def found_by(reach: Reach, started: start.Started, _: str | None = None) -> dict[str, Any]:
     """Return what the snapshot of the start holds."""
     both = await call(reach, "compare", name=started.name, folder=started.folder, patience_s=PATIENCE_S)
     snapshot = read_snapshot(both["after"].get("snapshot") or {})
