@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: story install demo check test engines test-engines test-engines-more test-drafts faults bench diagnose-score docs clean
+.PHONY: story install demo check test test-long engines test-engines test-engines-more test-drafts faults bench diagnose-score docs clean
 .DEFAULT_GOAL := help
 
 help: ## what there is
@@ -33,8 +33,11 @@ check: .venv/.installed ## format, lint, types, import law
 test: check ## all checks and tests, under ten minutes
 	bash tests/install-system.sh
 	bash tests/llama/install.sh
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not engine"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not engine and not long"
 	$(MAKE) --no-print-directory docs
+
+test-long: .venv/.installed ## tests that take most of a minute each: whole tunings over the streaming fake
+	$(BIN)/pytest -m long --durations 8 tests/speculation
 
 engines: .venv/.installed ## install vLLM and SGLang for the CPU, what drafts are trained with, and make their model: 5 GB, some minutes
 	bash tests/real/install-vllm.sh

@@ -53,7 +53,7 @@ def schedules(vigil: Vigil) -> list[Path]:
     return list((vigil.state / "vigil" / "schedules").glob("*.json"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_tune_writes_the_schedule_of_the_crossing_and_keeps_it_for_auto_where_it_is_proven(vigil: Vigil) -> None:
     done = tune(vigil, *TWO, *server(vigil.port))
@@ -73,7 +73,7 @@ def test_tune_writes_the_schedule_of_the_crossing_and_keeps_it_for_auto_where_it
     assert (held_at[0], max(held_at), held_at[-1]) == ((2, 1), (8, 0), (2, 1)), held_at
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_tune_that_was_killed_goes_on_and_a_server_that_never_switches_is_not_proven(vigil: Vigil) -> None:
     first = vigil.start("tune", *QUICK, *TWO, *server(vigil.port, "--stuck"))
@@ -91,7 +91,7 @@ def test_tune_that_was_killed_goes_on_and_a_server_that_never_switches_is_not_pr
     assert schedules(vigil) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_tune_goes_on_without_an_arm_that_dies_and_names_its_cause(vigil: Vigil) -> None:
     done = tune(vigil, "--k", "2", *TWO, *server(vigil.port, "--die-at-k", "2"))
