@@ -4,8 +4,9 @@ How an arm is brought up is not known here: `lift` does it, and says what became
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -36,6 +37,8 @@ class Lifted(Protocol):
         """Return what it runs on and with: machine, program, packages, models, flags in force."""
 
 
+Settles = Mapping[str, Callable[["Lifted", Point], Awaitable[bool]]]
+"""By the name of an arm: whether a server of it is where it is to be measured at a load."""
 Lift = Callable[[Arm, Callable[[str], None]], AbstractAsyncContextManager[Lifted]]
 """Brings an arm up, tells meanwhile in a word how far it is, and stops it at the end."""
 
@@ -46,8 +49,10 @@ class Comparing:
     `lost`: arms that did not come up; `deadly`: loads at which an arm died. Neither is tried again: each try costs a start.
     """
 
-    def __init__(self, results: Results, lift: Lift, prompts: tuple[Prompt, ...] | None) -> None:
-        self.results, self.lift, self.prompts = results, lift, prompts
+    def __init__(
+        self, results: Results, lift: Lift, prompts: tuple[Prompt, ...] | None, settles: Settles | None = None
+    ) -> None:
+        self.results, self.lift, self.prompts, self.settles = results, lift, prompts, settles or {}
         self.settings = results.meta.settings
         self.lost: dict[str, Cause] = {}
         self.deadly: dict[tuple[str, Point], Cause] = {}
@@ -106,7 +111,9 @@ class Comparing:
             return await lifted.cause() or Cause(verdict="failed", text=str(error)), None
         kept = {"target": msgspec.to_builtins(target), "settings": facts, "command": arm.command}
         self.results.note_server(arm.name, {**kept, "ran_on": await lifted.ran_on()})
-        bench = Bench(place, target, self.results, self.progress, self.prompts)
+        settles = self.settles.get(arm.name)
+        settled = partial(settles, lifted) if settles is not None else None
+        bench = Bench(place, target, self.results, self.progress, self.prompts, settled)
         cause = await bench.round(arm.name, number)
         return (None if cause is None else await lifted.cause() or cause), bench.point
 

@@ -1,6 +1,7 @@
 """Judge a load while it goes on: where its steady state begins, when it was seen long enough, when to give it up."""
 
 import asyncio
+import math
 import time
 from typing import Protocol
 
@@ -13,6 +14,8 @@ from vigil.bench.steady import steady_from
 LOOK_S = 0.25
 LEAST_ANSWERS = 5
 GENERATIONS = 2  # as many requests again as were open: one generation of them is one wave, wherever it is cut off
+LONGEST_WAIT_S = 600.0
+"""How long a load is put on before the server has come to what is to be measured; then it is measured as it is."""
 HOPELESS_S = 5.0
 HOPELESS_TRIES = 8
 
@@ -44,14 +47,16 @@ class Putting(Protocol):
 class Drive:
     """One measurement while it goes on. After `run`: all `replies`, and the time from `from_s` to `to_s` that counts.
 
-    `steady` False: no steady state was found in the time that there was. `trouble`: why it was ended early.
+    `steady` False: no steady state was found in the time that there was. `trouble`: why it was ended early. `settled_s`: from
+    when on what is seen may count; None while the server is not where it is to be measured (`waits`: somebody sets it).
     """
 
-    def __init__(self, load: Putting, point: Point, settings: Settings) -> None:
+    def __init__(self, load: Putting, point: Point, settings: Settings, *, waits: bool = False) -> None:
         self.load, self.point, self.settings = load, point, settings
         self.from_s = self.to_s = 0.0
         self.steady = False
         self.trouble: str | None = None
+        self.settled_s: float | None = None if waits else 0.0
         self._looked = 0
         self._good = 0
         self._last_good_s = 0.0
@@ -81,6 +86,11 @@ class Drive:
         """How the client itself fared in the time that counts."""
         return self.load.pulse(self.from_s, self.to_s)
 
+    @property
+    def _waited_s(self) -> float:
+        """How long the load was put on before the server had settled."""
+        return self.elapsed_s if self.settled_s is None else max(0.0, self.settled_s - self.began_s)
+
     async def run(self) -> None:
         """Put the load on, judge when it has been enough, and wait for what is still open."""
         load = asyncio.create_task(self.load.run())
@@ -109,7 +119,7 @@ class Drive:
                 break
             if not fixed and self._enough():
                 return
-            if not fixed and self.elapsed_s >= self.settings.longest_s:
+            if not fixed and self.elapsed_s >= self.settings.longest_s + min(self._waited_s, LONGEST_WAIT_S):
                 break
         whole_bins = int(self.elapsed_s / BIN_S)
         if not fixed and self.from_s == 0.0:  # measured as it is: the second half
@@ -121,11 +131,12 @@ class Drive:
         known_s = self.load.known_s
         whole = max(0, int((known_s - self.began_s) / BIN_S))
         bins = [*self.bins[:whole], *([0] * (whole - len(self.bins)))]
-        first = steady_from(bins)
+        before = math.ceil(self._waited_s / BIN_S)
+        first = None if self.settled_s is None else steady_from(bins[before:])
         if first is None:
             self.steady, self.from_s = False, 0.0
             return False
-        self.steady, self.from_s = True, self.began_s + first * BIN_S
+        self.steady, self.from_s = True, self.began_s + (before + first) * BIN_S
         if known_s - self.from_s < self.settings.seconds:
             return False
         ended = sum(1 for one in self.replies if one.failure is None and one.ended_s >= self.from_s)

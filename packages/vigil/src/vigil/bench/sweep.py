@@ -4,7 +4,7 @@ import asyncio
 import gc
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from statistics import fmean
 
 import msgspec
@@ -24,6 +24,9 @@ from vigil.bench.summary import Seen, row_of
 from vigil.bench.target import Target
 from vigil.bench.work import Work
 
+Settled = Callable[[Point], Awaitable[bool]]
+"""Says whether the server is where it is to be measured at a load; asked again and again while the load is put on."""
+LOOK_S = 0.5
 INDEX_STEP = 1_000_000  # numbers of prompts that a measurement has for itself
 GONE = (Failure.UNREACHABLE, Failure.DROPPED)
 OVERHEAD = 1.5
@@ -93,14 +96,21 @@ def order(points: Sequence[Point], number: int, seed: int) -> list[Point]:
 class Bench:
     """One server that is measured for one arm. Invariant: every row that was finished is kept in the results.
 
-    `point`: the load that is measured, or was last; None before the first one.
+    `point`: the load that is measured, or was last; None before the first one. `settled`: where not every state of the server is
+    to be measured.
     """
 
-    def __init__(
-        self, place: Place, target: Target, results: Results, progress: Progress, prompts: tuple[Prompt, ...] | None
+    def __init__(  # noqa: PLR0913, PLR0917 - what a measurement is made of
+        self,
+        place: Place,
+        target: Target,
+        results: Results,
+        progress: Progress,
+        prompts: tuple[Prompt, ...] | None,
+        settled: Settled | None = None,
     ) -> None:
         self.place, self.target, self.results, self.progress = place, target, results, progress
-        self.prompts = prompts
+        self.prompts, self.settled = prompts, settled
         self.point: Point | None = None
         self.settings = msgspec.structs.replace(results.meta.settings, ignore_eos=_ignores(results, target))
 
@@ -128,8 +138,10 @@ class Bench:
         looks: list[Gauges] = []
         async with client_of(self.place, self.settings.limits) as client:
             load = load_of(client, work, point, first)
-            drive = self.progress.drive = Drive(load, point, self.settings)
-            watching = asyncio.create_task(watch(client, self.target.table.metrics, looks))
+            drive = self.progress.drive = Drive(load, point, self.settings, waits=self.settled is not None)
+            watching = asyncio.gather(
+                watch(client, self.target.table.metrics, looks), _settle(drive, point, self.settled)
+            )
             try:
                 await _undisturbed(drive)
                 if drive.trouble is None and any(one.failure in GONE for one in drive.replies):
@@ -171,6 +183,14 @@ def load_of(client: Client, work: Work, point: Point, first: int) -> Load | Crew
         first_index=first,
     )
     return Crew(job, shared_by)
+
+
+async def _settle(drive: Drive, point: Point, settled: Settled | None) -> None:
+    """Let a load count from when the server is where it is to be measured."""
+    while settled is not None and drive.settled_s is None:
+        await asyncio.sleep(LOOK_S)
+        if drive.began_s and await settled(point):
+            drive.settled_s = time.perf_counter()
 
 
 async def _undisturbed(drive: Drive) -> None:

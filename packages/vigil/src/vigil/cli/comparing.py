@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 class Started(msgspec.Struct, frozen=True, kw_only=True):
     """How the arms are started, by name, and where we reach them if not where they answer (`at`).
 
-    `out`: what `--out` has to say to go on, where that is not the folder of the rows itself.
+    `out`: what `--out` has to say to go on, where that is not the folder of the rows itself. `settles`: arms that are
+    measured at a load only once they have come to it.
     """
 
     plans: dict[str, Any]
     at: str | None = None
     out: Path | None = None
+    settles: dict[str, Any] = {}
 
     @property
     def host(self) -> str:
@@ -62,7 +64,7 @@ def compared(asked: benching.Asked, commands: "Alike", started: Started, folder:
     def lift(arm: "Arm", tell: Callable[[str], None]) -> "AbstractAsyncContextManager[Lifted]":
         return lifted(started.plans[arm.name], tell, started.at)
 
-    comparing = Comparing(results, lift, asked.prompts)
+    comparing = Comparing(results, lift, asked.prompts, started.settles)
     try:
         benching.run(lambda: _run(comparing))
     except KeyboardInterrupt:

@@ -1,6 +1,6 @@
 """Prove a schedule: start the server with it beside the arms that it was made of, and put a ramp of loads on one life of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from vigil.errors import MeasureError, VigilError
 from vigil.hosts import call, reach_of
 from vigil.plan import Plan
 from vigil.screen import plain
-from vigil.speculation.fit import Fit
+from vigil.speculation.fit import Fit, Tier
 from vigil.speculation.proof import SCHEDULED, Proven, loads_to_prove, proven
-from vigil.speculation.ramp import Held, Server, ramp
+from vigil.speculation.ramp import PATIENCE_STEPS, Held, Server, allowed, ramp
 
 RAMP = "ramp.json"
 
@@ -42,7 +42,7 @@ def prove(
     results, _ = compared(
         msgspec.structs.replace(asked, points=points),
         Alike(commands={name: one.command for name, one in plans.items()}),
-        msgspec.structs.replace(started, plans=plans),
+        msgspec.structs.replace(started, plans=plans, settles={SCHEDULED: Waiting(plan, found.tiers)}),
         folder,
     )
     held = kept(folder / RAMP)
@@ -87,6 +87,25 @@ async def _ramp(plan: Plan, found: Fit, asked: benching.Asked, at: str | None) -
 
         server = Server(place=place, work=work, ask=ask)
         return await ramp(server, loads_to_prove(found), found.tiers, tell)
+
+
+class Waiting:
+    """Whether a scheduled server has come to a k that it may have at a load, or was given the steps of its longest rest."""
+
+    def __init__(self, plan: Plan, tiers: Sequence[Tier]) -> None:
+        self._plan, self._tiers = plan, tiers
+        self._at: Point | None = None
+        self._first = 0
+
+    async def __call__(self, up: Any, point: Point) -> bool:
+        """Return it; True, too, of a server that says nothing: its measurement is as it is."""
+        account = await account_of(self._plan, up.name)
+        if account is None or account.get("k") in allowed(self._tiers, int(point.value)):
+            return True
+        steps = int(account.get("steps") or 0)
+        if point != self._at:
+            self._at, self._first = point, steps
+        return steps - self._first > PATIENCE_STEPS
 
 
 async def account_of(plan: Plan, name: str) -> dict[str, Any] | None:
