@@ -8,6 +8,7 @@ from place import FLAGS, K, Place, expect_success, learn, vigil
 from telling import Step
 
 ANSWERS, NEW, ASKED = 64, 96, 16
+TOLERANCE = 0.05
 
 
 def answers(place: Place) -> Step:
@@ -37,7 +38,7 @@ def states(place: Place) -> Step:
 
 def training(place: Place) -> Step:
     """Train a draft from the files."""
-    step = Step("training", f"A draft, trained for {place.minutes:g} minutes")
+    step = Step("training", f"A draft, trained for {place.minutes:g} min")
     line = (
         "train --target {} --data {} --states {} --out {} --draft-vocab 4864 --length 256 --tokens-per-step 1024 --lr 1e-3 "
         f"--ttt {K} --epochs 1000 --minutes {place.minutes:g} --json"
@@ -94,9 +95,11 @@ def kept_promise(place: Place) -> Step:
     for subject, (draft, estimate, prompts) in drafts.items():
         more = [*FLAGS.split(), "--max-num-seqs", "4"]
         done = vigil(place, step, line, draft, place.target, program, estimate, prompts, more=more)
-        live, promised = (done.told.get(name) or {} for name in ("live", "promised"))
-        found = f"{live.get('value', 0):.2f}: {done.told.get('word')}, {done.told.get('text')}"
-        step.promise(subject, f"{promised.get('value', 0):.2f} tokens a step", found, kept=done.rc == 0)
+        live, promised = (float((done.told.get(name) or {}).get("value", 0)) for name in ("live", "promised"))
+        found = f"{live:.2f}: {done.told.get('word')}, {done.told.get('text')}"
+        # A draft of two minutes may be of no use, and is `broken` then; what it promised it keeps all the same.
+        kept = live > 0 and live >= (1 - TOLERANCE) * promised
+        step.promise(subject, f"{promised:.2f} tokens a step, within {TOLERANCE:.0%}", found, kept=kept)
     return step
 
 
