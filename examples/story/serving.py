@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parents[2] / "tests" / "real"))
 from overlay import overlay
 
 REFUSED, CRASH_LOOPING, DEGRADED, UNPROVEN = 3, 5, 9, 13
-LOADED, DEAD = "v1/core/sched/scheduler.py", "v1/spec_decode/medusa.py"
+LOADED, DEAD = "v1/core/sched/scheduler.py", "v1/worker/xpu_model_runner.py"
 
 
 def wrong_flag(place: Place) -> Step:
