@@ -84,17 +84,17 @@ def kept_promise(place: Place) -> Step:
     step = Step("kept-promise", "Up, ready by a token, and the promise held against what is served")
     made, data = place.kept / "made", place.work / "data" / "heldout"
     drafts = {
-        "the draft of this story": (place.draft, place.work / "estimate.json", data / "prompts.jsonl"),
-        "the draft that ships here": (place.kept / "draft", made / "eval.json", made / "heldout.jsonl"),
+        "the draft of this story": (place.draft, place.work / "estimate.json", data / "prompts.jsonl", ASKED, NEW),
+        "the draft that ships here": (place.kept / "draft", made / "eval.json", made / "heldout.jsonl", 24, 160),
     }
     line = (
-        "draft verify {} --target {} --engine vllm --program {} --promised {} --prompts {} "
-        f"--most {ASKED} --max-tokens {NEW} --json --"
+        "draft verify {} --target {} --engine vllm --program {} --promised {} --prompts {} --most {} --max-tokens {} "
+        "--json --"
     )
     program = shlex.join(place.serve()[:2])
-    for subject, (draft, estimate, prompts) in drafts.items():
+    for subject, (draft, estimate, prompts, asked, tokens) in drafts.items():
         more = [*FLAGS.split(), "--max-num-seqs", "4"]
-        done = vigil(place, step, line, draft, place.target, program, estimate, prompts, more=more)
+        done = vigil(place, step, line, draft, place.target, program, estimate, prompts, asked, tokens, more=more)
         live, promised = (float((done.told.get(name) or {}).get("value", 0)) for name in ("live", "promised"))
         found = f"{live:.2f}: {done.told.get('word')}, {done.told.get('text')}"
         # A draft of two minutes may be of no use, and is `broken` then; what it promised it keeps all the same.
