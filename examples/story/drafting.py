@@ -97,8 +97,8 @@ def kept_promise(place: Place) -> Step:
         done = vigil(place, step, line, draft, place.target, program, estimate, prompts, asked, tokens, more=more)
         live, promised = (float((done.told.get(name) or {}).get("value", 0)) for name in ("live", "promised"))
         found = f"{live:.2f}: {done.told.get('word')}, {done.told.get('text')}"
-        # A draft of two minutes may be of no use, and is `broken` then; what it promised it keeps all the same. So few answers say
-        # little: where the intervals overlap it is `ok`.
+        # A draft of two minutes may be of no use, and is `broken` then; what it promised it keeps all the same. So few answers
+        # say little: where the intervals overlap it is `ok`.
         kept = done.rc == 0 or live >= (1 - TOLERANCE) * promised > 0
         step.promise(subject, f"{promised:.2f} tokens a step", found, kept=kept)
     return step
