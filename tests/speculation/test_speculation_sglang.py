@@ -8,9 +8,9 @@ import pytest
 from vigil.errors import UsageError
 from vigil.plan import Plan
 from vigil.preflight.check_switching import check_switching
-from vigil.speculation import arrange, read_wish
-from vigil.speculation.arrange import Arranged
+from vigil.speculation.arrange import Arranged, arrange
 from vigil.speculation.schedules import schedules
+from vigil.speculation.wish import read_wish
 from vigil.supervise.ahead import command_of
 
 SERVER = "python -m sglang.launch_server --model-path m --port 1"

@@ -51,7 +51,7 @@ def command(
     from vigil.errors import UsageError
     from vigil.plan import Plan
     from vigil.screen import json_of
-    from vigil.speculation import FLAG
+    from vigil.speculation.wish import FLAG
     from vigil.supervise.ahead import check_here
 
     if explain is not None:

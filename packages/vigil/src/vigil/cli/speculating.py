@@ -4,15 +4,11 @@ from pathlib import Path
 
 import msgspec
 
-from vigil.engines.rewritten import rewritten
 from vigil.errors import UsageError
 from vigil.plan import Plan
 from vigil.preflight.finding import edited
 from vigil.screen import plain
-from vigil.speculation import FLAG, Wish, arrange, read_wish, taken_out
-from vigil.speculation.place import place_of
-from vigil.speculation.schedules import schedules
-from vigil.supervise.ahead import command_of
+from vigil.speculation.wish import FLAG, Wish, read_wish, taken_out
 
 MOST_BYTES = 1 << 20
 
@@ -26,6 +22,12 @@ def speculating(plan: Plan, text: str | None) -> Plan:
     """
     if text is None and not any(FLAG in word.replace("_", "-") for word in plan.command):
         return plan
+    # 65 ms that a command without such a wish does without: a whole check takes twice that.
+    from vigil.engines.rewritten import rewritten
+    from vigil.speculation.arrange import arrange
+    from vigil.speculation.schedules import schedules
+    from vigil.supervise.ahead import command_of
+
     command = command_of(plan)
     edits, found = taken_out(command)
     if text is not None and found is not None:
@@ -48,6 +50,8 @@ def _schedule_text(wish: Wish, plan: Plan) -> str | None:
     """Return the text of the schedule that a wish names; None where it names none."""
     if wish.kind == "off-above":
         return None
+    from vigil.speculation.place import place_of
+
     path = Path(wish.path) if wish.kind == "file" else place_of(plan)
     try:
         data = path.read_bytes()
